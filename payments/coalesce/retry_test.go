@@ -146,7 +146,7 @@ func TestTimeoutBoundsAllAttemptsTogether(t *testing.T) {
 			return nil, errSer
 		}
 		opts := Options[int]{Timeout: 10 * time.Second, Retry: Retry{
-			Retryable: is(errSer), Max: 1000, Base: 2 * time.Second, Cap: 2 * time.Second,
+			Retryable: is(errSer), Max: 1000, Base: 2500 * time.Millisecond, Cap: 2500 * time.Millisecond,
 			Jitter: func(limit time.Duration) time.Duration { return limit },
 		}}
 		results, batches, _ := batchOf(t, opts, flush, 1, 2)
