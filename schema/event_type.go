@@ -1,0 +1,61 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// EventTypePrefix begins every event type.
+const EventTypePrefix = "oncepay."
+
+// The event types that are not made of a status.
+const (
+	EventPaymentDeadLettered = "oncepay.payment.dead_lettered"
+	EventBatchCompleted      = "oncepay.batch.completed"
+	EventCapThreshold        = "oncepay.cap.threshold"
+)
+
+// EventTypeMaxBytes bounds an event type.
+const EventTypeMaxBytes = 100
+
+// ErrEventType is wrapped by every error about an event type.
+var ErrEventType = errors.New("invalid event type")
+
+// PaymentEventType is the type of the event that says that a payment came into
+// status.
+func PaymentEventType(status string) string { return EventTypePrefix + "payment." + status }
+
+// RefundEventType is the type of the event that says that a refund came into
+// status.
+func RefundEventType(status string) string { return EventTypePrefix + "refund." + status }
+
+// EventToken is the last token of an event's subject: the type without
+// "oncepay.", dots as dashes, underscores kept. "oncepay.payment.dead_lettered"
+// gives "payment-dead_lettered".
+func EventToken(eventType string) (string, error) {
+	rest, ok := strings.CutPrefix(eventType, EventTypePrefix)
+	if !ok || len(eventType) > EventTypeMaxBytes {
+		return "", fmt.Errorf("%w: it must begin with %q and have at most %d bytes", ErrEventType, EventTypePrefix, EventTypeMaxBytes)
+	}
+	object, what, ok := strings.Cut(rest, ".")
+	if !ok || !validWord(object) || !validWord(what) {
+		return "", fmt.Errorf("%w: it must be %s<object>.<what>, both of a-z and _", ErrEventType, EventTypePrefix)
+	}
+	return object + "-" + what, nil
+}
+
+// validWord reports whether s is lower-case letters and single underscores
+// between them, so that a token leads back to one type only.
+func validWord(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c == '_' && i > 0 && i < len(s)-1 && s[i-1] != '_' {
+			continue
+		}
+		if c < 'a' || c > 'z' {
+			return false
+		}
+	}
+	return s != ""
+}
