@@ -1,0 +1,9 @@
+//go:build unix && !linux
+
+package devstack
+
+import "syscall"
+
+// setDeathSignal does nothing here: only Linux has a parent-death signal, other
+// systems rely on the watcher alone.
+func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}
