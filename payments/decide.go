@@ -1,0 +1,236 @@
+package payments
+
+import (
+	"fmt"
+	"time"
+)
+
+// Decide says what an observation means for a payment. p is the state as it was before the present owner came: p.InDoubt tells of an earlier
+// owner's send, and p.FirstSubmitAt is zero when this owner's send was the first. It is pure, and the only place where an answer of Stripe
+// gets its meaning. triesMax is the retry budget.
+//
+// Two rules stand above all others. A send without a definite answer is unknown, never failed (I7). And while an earlier send is in doubt,
+// nothing that a later one is answered proves that the earlier did not charge: only Stripe's records do.
+func Decide(p Payment, o Observation, now time.Time, triesMax int) (Transition, error) {
+	switch o.Kind {
+	case ObservedAnswer:
+		return decideAnswer(p, o), nil
+	case ObservedDecline:
+		return decideDecline(p, o), nil
+	case ObservedInvalid:
+		return decideInvalid(p, o), nil
+	case ObservedNotSent, ObservedHeldBack, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked:
+		return decideNothingExecuted(p, o, triesMax), nil
+	case ObservedKeyConflict:
+		return unknown(p, ReasonKeyConflict, Delay{Step: 1, Soon: true}), nil
+	case ObservedInUse:
+		return unknown(p, ReasonKeyInUse, Delay{Step: 1, Soon: true, AtLeast: o.RetryAfter}), nil
+	case ObservedUnclear:
+		return unknown(p, ReasonNoAnswer, Delay{Step: p.Rounds + 1, Soon: true}), nil
+	case ObservedRecords:
+		return decideRecords(p, o, now), nil
+	case ObservedNoRecords:
+		return decideNoRecords(p, o), nil
+	case ObservedObject:
+		return decideObject(p, o), nil
+	default:
+		return Transition{}, Errorf(CodeInternal, "no rule for the observation %q", o.Kind)
+	}
+}
+
+// Expire ends a payment whose expires_at passed before anything was sent.
+func Expire(p Payment) Transition { return Transition{Status: StatusExpired, Reason: ReasonExpired} }
+
+// decideAnswer: a 2xx to our submit.
+func decideAnswer(p Payment, o Observation) Transition {
+	if o.Object == nil || o.Object.ID == "" || o.Object.Status == "" {
+		return unknown(p, ReasonNoAnswer, Delay{Step: p.Rounds + 1, Soon: true})
+	}
+	if p.InDoubt && !o.Replayed && !SabotageNoLook {
+		// This send was executed anew, so what became of the earlier one is still open: one more look.
+		return unknown(p, ReasonConfirming, Delay{Step: 1, Soon: true})
+	}
+	return adopt(p, o, *o.Object)
+}
+
+// decideDecline: a 402. Once an earlier send is in doubt it may have been another attempt that was declined.
+func decideDecline(p Payment, o Observation) Transition {
+	if p.InDoubt && !SabotageNoLook {
+		return unknown(p, ReasonConfirming, Delay{Step: 1, Soon: true})
+	}
+	t := settled(StatusFailed, "", o.Object)
+	t.Failure = o.Failure
+	if authenticationRequired(o.Failure) {
+		t.Status, t.Reason = StatusRequiresAction, "authentication_required"
+	} else if o.Failure != nil {
+		t.Reason = o.Failure.Code
+	}
+	return t
+}
+
+// decideInvalid: a 4xx proves that this send was not executed, and nothing about an earlier one: validation runs before the idempotency layer.
+func decideInvalid(p Payment, o Observation) Transition {
+	if p.InDoubt {
+		return unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1})
+	}
+	return Transition{Status: StatusRejected, Reason: ReasonInvalidRequest, Failure: o.Failure}
+}
+
+// decideNothingExecuted: this attempt moved nothing. What was open before it is open still.
+func decideNothingExecuted(p Payment, o Observation, triesMax int) Transition {
+	step := Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter}
+	t := Transition{Status: StatusWaiting, Rounds: p.Rounds + 1, Delay: step, InDoubt: p.InDoubt}
+	nothingLeft := false // not one byte left this process
+	switch o.Kind {
+	case ObservedNotSent:
+		t.Reason, t.CountTry, nothingLeft = ReasonNotSent, true, true
+	case ObservedHeldBack:
+		t.Reason, nothingLeft = ReasonHeldBack, true
+	case ObservedForeignAccount:
+		t.Reason, t.Delay, nothingLeft = ReasonAccountChanged, Delay{Long: true}, true
+	case ObservedUnauthorized:
+		t.Reason = ReasonAuthentication
+	case ObservedRateLimited:
+		t.Reason = ReasonRateLimited
+	case ObservedLocked:
+		t.Reason, t.Delay.Soon = ReasonLocked, true
+	}
+	// Only the owner that set first_submit_at may clear it: a later one that cannot dial must not erase the time of an earlier send.
+	t.ClearSubmit = nothingLeft && p.FirstSubmitAt.IsZero()
+	if p.InDoubt {
+		t.Status, t.CountTry = StatusUnknown, false
+		return t
+	}
+	if t.CountTry && p.Tries+1 >= triesMax {
+		return Transition{Status: StatusStalled, Reason: t.Reason, CountTry: true, ClearSubmit: t.ClearSubmit, DeadLetter: ReasonAttemptsExhausted}
+	}
+	return t
+}
+
+// decideRecords: a complete listing of Stripe's records, asked because an earlier send is in doubt.
+func decideRecords(p Payment, o Observation, now time.Time) Transition {
+	switch {
+	case len(o.Found) > 1:
+		return settled(StatusNeedsReview, ReasonSeveral, nil)
+	case len(o.Found) == 1:
+		return adopt(p, o, o.Found[0])
+	case MaySend(p, p.FirstSubmitAt, now):
+		return Transition{ThenSend: true}
+	}
+	absentFrom := p.LastSubmitAt.Add(AbsenceAfter)
+	switch {
+	case now.Before(absentFrom):
+		t := unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1})
+		return t
+	case p.AbsentAt.IsZero():
+		t := unknown(p, ReasonLookingUp, Delay{AtLeast: AbsenceApart})
+		t.AbsentAt = now
+		return t
+	case now.Before(p.AbsentAt.Add(AbsenceApart)):
+		t := unknown(p, ReasonLookingUp, Delay{AtLeast: p.AbsentAt.Add(AbsenceApart).Sub(now)})
+		t.AbsentAt = p.AbsentAt
+		return t
+	case p.Expired(now):
+		return Transition{Status: StatusExpired, Reason: ReasonAbsent, ClearSubmit: true}
+	default:
+		return Transition{Status: StatusNeedsReview, Reason: ReasonAbsent, ClearSubmit: true}
+	}
+}
+
+// decideNoRecords: the records could not be read to their end; the payment stays where it is.
+func decideNoRecords(p Payment, o Observation) Transition {
+	t := unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter})
+	if p.Status == StatusPending {
+		t.Status, t.Reason, t.InDoubt = StatusPending, p.Reason, p.InDoubt
+	}
+	t.AbsentAt = p.AbsentAt
+	return t
+}
+
+// decideObject: the PaymentIntent of a pending payment, read again.
+func decideObject(p Payment, o Observation) Transition {
+	if o.Object == nil || o.Object.ID != p.StripePaymentIntent {
+		return settled(StatusNeedsReview, ReasonMissingAtStripe, nil)
+	}
+	t := adopt(p, o, *o.Object)
+	if t.Status == StatusPending {
+		t.Rounds = p.Rounds + 1
+		t.Delay = Delay{Step: t.Rounds}
+		if t.Reason == p.Reason {
+			t.Object = nil
+		}
+	}
+	return t
+}
+
+// adopt gives a payment the state of Stripe's object, if that is the object which the intent asked for.
+func adopt(p Payment, o Observation, pi PaymentIntent) Transition {
+	if field := disagreement(p, o.Account, pi); field != "" {
+		return settled(StatusNeedsReview, fmt.Sprintf("%s: %s", ReasonDisagrees, field), &pi)
+	}
+	switch pi.Status {
+	case StripeSucceeded:
+		return settled(StatusSucceeded, "", &pi)
+	case StripeRequiresCapture:
+		return settled(StatusRequiresCapture, "", &pi)
+	case StripeRequiresAction:
+		return settled(StatusRequiresAction, "", &pi)
+	case StripeProcessing:
+		return Transition{Status: StatusPending, Reason: ReasonProcessing, Object: &pi, Rounds: 1, Delay: Delay{Step: 1}}
+	case StripeCanceled:
+		return settled(StatusCanceled, ReasonStripeCanceled, &pi)
+	case StripeRequiresPaymentMethod:
+		if pi.LastError == nil {
+			break // it is still being confirmed
+		}
+		return adoptDecline(pi)
+	case StripeRequiresConfirmation:
+	default:
+		return settled(StatusNeedsReview, ReasonUnknownStatus, &pi)
+	}
+	t := unknown(p, ReasonConfirming, Delay{Step: p.Rounds + 1})
+	t.Object = nil
+	return t
+}
+
+func adoptDecline(pi PaymentIntent) Transition {
+	t := settled(StatusFailed, pi.LastError.Code, &pi)
+	t.Failure = pi.LastError
+	if authenticationRequired(pi.LastError) {
+		t.Status, t.Reason = StatusRequiresAction, "authentication_required"
+	}
+	return t
+}
+
+// disagreement names what differs between the object and what the payment asked for, or returns "".
+func disagreement(p Payment, account Account, pi PaymentIntent) string {
+	switch {
+	case p.StripeAccount != "" && account.ID != p.StripeAccount:
+		return "account"
+	case pi.Livemode != account.Livemode:
+		return "livemode"
+	case pi.Amount != p.Amount:
+		return "amount"
+	case pi.Currency != p.Currency:
+		return "currency"
+	case pi.Customer != p.Customer:
+		return "customer"
+	case p.StripePaymentIntent != "" && p.StripePaymentIntent != pi.ID:
+		return "payment_intent"
+	}
+	return ""
+}
+
+func authenticationRequired(f *Failure) bool {
+	return f != nil && (f.Code == "authentication_required" || f.DeclineCode == "authentication_required")
+}
+
+// settled is a status that nobody has to act on.
+func settled(s Status, reason string, pi *PaymentIntent) Transition {
+	return Transition{Status: s, Reason: reason, Object: pi}
+}
+
+// unknown: a charge may exist.
+func unknown(p Payment, reason string, d Delay) Transition {
+	return Transition{Status: StatusUnknown, Reason: reason, InDoubt: true, Rounds: p.Rounds + 1, Delay: d}
+}

@@ -1,0 +1,146 @@
+package payments
+
+import (
+	"context"
+	"time"
+)
+
+// Clock tells the wall-clock time. Production uses the system's; tests share one with the simulator.
+type Clock interface {
+	Now() time.Time
+}
+
+// AdmitRequest is one request to store a payment. Validation comes first and is pure, so a request that is invalid is only looked up.
+type AdmitRequest struct {
+	Intent  Intent
+	Lane    Lane
+	Claim   bool          // give the caller the ticket at once
+	Token   Token         // random, one per request; needed when Claim is set
+	Lease   time.Duration // until when a claimed ticket is the caller's
+	Account Account       // pinned to the row with the first token
+	// Refused, when set, says that the intent must not be inserted; an existing row is still compared with it.
+	Refused *ValidationError
+	// ExistingOnly is for keys that only a batch may create: insert nothing, attach if the row is there.
+	ExistingOnly bool
+	// Origin of the message, so that the row of a suspect message is deleted in the same transaction. Nil: none.
+	Suspect *MessageOrigin
+}
+
+// Verdict is the one answer that an AdmitRequest gets. Where several apply, the order here is the rank: conflict, refused, exists, admitted.
+type Verdict string
+
+// The verdicts of Admit.
+const (
+	VerdictConflict      Verdict = "key_reused"     // the key names another request; Differs says in which fields
+	VerdictRefused       Verdict = "refused"        // invalid, and no row disagrees with it
+	VerdictTenantUnknown Verdict = "tenant_unknown" // no such tenant
+	VerdictExists        Verdict = "exists"         // the row is there already and its ticket is not ours
+	VerdictAbsent        Verdict = "absent"         // ExistingOnly, and no row is there
+	VerdictStored        Verdict = "stored"         // inserted, with a ticket due now that nobody has
+	VerdictClaimed       Verdict = "claimed"        // inserted, and the ticket is the caller's
+)
+
+// Admission is the answer to an AdmitRequest.
+type Admission struct {
+	Verdict Verdict
+	Payment Payment  // the row that is there now, for exists, conflict, stored and claimed
+	Claim   Claim    // for claimed
+	Differs []string // for a conflict: the names of the fields that differ
+}
+
+// TakeRequest asks for due tickets.
+type TakeRequest struct {
+	Lane    Lane
+	Limit   int // at most so many claims
+	Lease   time.Duration
+	Account Account // for payments that have none pinned yet
+}
+
+// Recording writes what an owner found out.
+type Recording struct {
+	Claim      Claim
+	Transition Transition
+	Delay      time.Duration // until the ticket is due again, while Transition.Status.HasTicket
+	At         time.Time
+}
+
+// Recorded is what a Recording left behind.
+type Recorded struct {
+	Payment Payment
+	// Sequence is 0 when the transition was quiet: no timeline entry and no event.
+	Sequence int64
+}
+
+// Store keeps payments and their tickets. Every method may also return CodeUnavailable: then nothing is known of what was committed, and
+// repeating the same call with the same token settles it.
+type Store interface {
+	// Admit stores a payment and its ticket if the key is new, and reads whichever row is there. No other codes.
+	Admit(ctx context.Context, r AdmitRequest) (Admission, error)
+	// Take moves due tickets to now + lease under fresh tokens, tenants in turn; the only takeover there is. No other codes.
+	Take(ctx context.Context, r TakeRequest) ([]Claim, error)
+	// Extend moves the end of a lease to now + lease; with submitting it commits last_submit_at before a send. CodeTicketLost.
+	Extend(ctx context.Context, c Claim, lease time.Duration, submitting bool) (Claim, error)
+	// Record writes an outcome, its timeline entry and its event, and deletes the ticket or sets its next due time, only if the claim's
+	// token is still in the ticket. CodeTicketLost: it is not, and nothing was written.
+	Record(ctx context.Context, r Recording) (Recorded, error)
+	// Evidence applies what somebody other than the owner learnt: it locks the ticket first and tears it up or replaces it, so that a late
+	// owner changes nothing. decide sees the payment as it stands. CodeNotFound; and whatever decide returns.
+	Evidence(ctx context.Context, tenantID string, id ID, decide func(Payment) (Transition, error)) (Recorded, error)
+	// BuryPayment dead-letters a payment whose ticket the claim holds and sets its status in the same transaction: unknown with its ticket
+	// due after the delay if a send is in doubt, else stalled. CodeTicketLost.
+	BuryPayment(ctx context.Context, c Claim, letter DeadLetter, delay time.Duration) error
+	// BuryMessage commits a dead letter for a message; the same message again is the same dead letter.
+	BuryMessage(ctx context.Context, letter DeadLetter) error
+	// Suspect commits that a message which was delivered often and never admitted is about to be started, and returns how often that has
+	// happened, this time included.
+	Suspect(ctx context.Context, letter DeadLetter) (starts int, err error)
+	// Find reads one payment by id. CodeNotFound.
+	Find(ctx context.Context, tenantID string, id ID) (Payment, error)
+}
+
+// Submission is everything that a send needs; the header and the form body are pure functions of it (invariant I5).
+type Submission struct {
+	Payment   Payment
+	StripeKey string
+	// MayLeave is asked right before the first byte leaves; an error holds the request back.
+	MayLeave func() error
+}
+
+// Gateway speaks to Stripe. It returns observations, never errors: whatever happens on the way proves something or proves nothing.
+type Gateway interface {
+	// Account is the account and mode that the tenant's payments go to, as Stripe itself named it at start.
+	Account(tenantID string) Account
+	// Submit creates and confirms the PaymentIntent. Exactly one HTTP request leaves, or none.
+	Submit(ctx context.Context, s Submission) Observation
+	// Look lists Stripe's records of the payment. progress is called before every page; an error from it ends the look-up.
+	Look(ctx context.Context, p Payment, progress func() error) Observation
+	// Retrieve reads the payment's PaymentIntent again.
+	Retrieve(ctx context.Context, p Payment) Observation
+}
+
+// OutboxKind says what an outbox item is a message about.
+type OutboxKind string
+
+// The kinds of outbox items.
+const (
+	OutboxEvent      OutboxKind = "event"       // an outcome event
+	OutboxDeadLetter OutboxKind = "dead_letter" // the copy of a dead letter
+)
+
+// OutboxItem is one message that a committed transaction wants sent, at least once.
+type OutboxItem struct {
+	ID        int64
+	Kind      OutboxKind
+	TenantID  string // "" for a dead letter whose tenant is not known
+	EventType string // for events: oncepay.payment.<status>
+	EventID   string // stable per transition
+	Body      []byte
+}
+
+// Outbox is what the relay empties.
+type Outbox interface {
+	// Pending returns items, oldest first, that nobody has been given within the hold; they are the caller's for that long.
+	Pending(ctx context.Context, limit int, hold time.Duration) ([]OutboxItem, error)
+	// Sent deletes items that are stored in their stream.
+	Sent(ctx context.Context, ids []int64) error
+}

@@ -1,0 +1,190 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Step numbers the points at which a process may die; the crash matrix stops dead at each of them.
+type Step string
+
+// The steps of a payment's way, in order. Each stands for the moment before or after the named commit or call.
+const (
+	StepBeforeAdmit  Step = "before_admit"
+	StepAfterAdmit   Step = "after_admit"
+	StepBeforeTake   Step = "before_take"
+	StepAfterTake    Step = "after_take"
+	StepBeforeSubmit Step = "before_submit"
+	StepAfterSubmit  Step = "after_submit"
+	StepBeforeRecord Step = "before_record"
+	StepAfterRecord  Step = "after_record"
+	StepBeforeAck    Step = "before_ack"
+	StepAfterAck     Step = "after_ack"
+)
+
+// Steps lists all steps in order.
+func Steps() []Step {
+	return []Step{
+		StepBeforeAdmit, StepAfterAdmit, StepBeforeTake, StepAfterTake, StepBeforeSubmit, StepAfterSubmit, StepBeforeRecord, StepAfterRecord,
+		StepBeforeAck, StepAfterAck,
+	}
+}
+
+// Processor takes one claimed payment to a recorded outcome: Next, the call, Decide, Record. It holds no business rule of its own.
+type Processor struct {
+	Store     Store
+	Gateway   Gateway
+	Clock     Clock
+	Namespace string
+	Lease     time.Duration
+	// CallTimeout is the Gateway's own limit for one call: a send that could outlive the lease does not leave.
+	CallTimeout time.Duration
+	TriesMax    int
+	Backoff     Backoff
+	// Random returns a number in [0, n); nil: the runtime's.
+	Random func(n int64) int64
+	// OnStep, when set, is told of every step; tests stop the process in it.
+	OnStep func(Step, ID)
+	// OnObservation, when set, is told of every answer, for metrics and logs.
+	OnObservation func(Payment, Observation)
+}
+
+// Settlement is what became of a claim.
+type Settlement struct {
+	Recorded Recorded
+	// Lost: another owner has the payment by now; it records the outcome.
+	Lost bool
+	// Err: the outcome could not be recorded; the ticket and the same key bring it back.
+	Err error
+}
+
+// errLeaseOver and errWindowOver hold a request back.
+var (
+	errLeaseOver  = errors.New("the lease would end before the call's time-out")
+	errWindowOver = errors.New("the idempotency key may be forgotten by Stripe, or expires_at has passed")
+)
+
+// Settle works on a claimed payment until its outcome is recorded. ctx ends the calls to Stripe; recording goes on until recordCtx ends.
+func (p *Processor) Settle(ctx, recordCtx context.Context, c Claim) Settlement {
+	now := p.Clock.Now()
+	var t Transition
+	var err error
+	switch Next(c.Payment, now) {
+	case ActionSend:
+		t, err = p.send(ctx, c)
+	case ActionLook:
+		t, c, err = p.look(ctx, c)
+	case ActionRetrieve:
+		o := p.Gateway.Retrieve(ctx, c.Payment)
+		t, err = p.decide(c, o)
+	case ActionExpire:
+		t = Expire(c.Payment)
+	default:
+		err = Errorf(CodeInternal, "a ticket stands for the payment %s in status %s", c.Payment.ID, c.Payment.Status)
+	}
+	if err != nil {
+		return Settlement{Lost: TicketLost(err), Err: err}
+	}
+	return p.record(recordCtx, c, t)
+}
+
+// send submits the request once and decides.
+func (p *Processor) send(ctx context.Context, c Claim) (Transition, error) {
+	pay := c.Payment
+	p.step(StepBeforeSubmit, pay.ID)
+	o := p.Gateway.Submit(ctx, Submission{
+		Payment:   pay,
+		StripeKey: StripeKey(p.Namespace, pay.Kind, pay.TenantID, pay.IdempotencyKey),
+		MayLeave:  func() error { return p.mayLeave(c) },
+	})
+	p.step(StepAfterSubmit, pay.ID)
+	return p.decide(c, o)
+}
+
+// mayLeave is the last check before the write. It looks at the wall clock, since a process can sleep between token and send.
+func (p *Processor) mayLeave(c Claim) error {
+	now := p.Clock.Now().Round(0)
+	if !MaySend(c.Payment, c.WindowStart(), now) {
+		return errWindowOver
+	}
+	if now.Add(p.CallTimeout).After(c.LeaseUntil.Round(0)) {
+		return errLeaseOver
+	}
+	return nil
+}
+
+// look asks Stripe's records, and sends again under the same key when they show that nothing is there yet.
+func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error) {
+	extend := func() error {
+		next, err := p.Store.Extend(ctx, c, p.Lease, false)
+		if err == nil {
+			c = next
+		}
+		return err
+	}
+	var lost error
+	o := p.Gateway.Look(ctx, c.Payment, func() error {
+		err := extend()
+		if TicketLost(err) {
+			lost = err
+		}
+		return err
+	})
+	if lost != nil {
+		return Transition{}, c, lost
+	}
+	t, err := p.decide(c, o)
+	if err != nil || !t.ThenSend {
+		return t, c, err
+	}
+	// The time of this send must be committed before it leaves: absence is proven only from the last one on.
+	next, err := p.Store.Extend(ctx, c, p.Lease, true)
+	if err != nil {
+		return Transition{}, c, err
+	}
+	t, err = p.send(ctx, next)
+	return t, next, err
+}
+
+func (p *Processor) decide(c Claim, o Observation) (Transition, error) {
+	if p.OnObservation != nil {
+		p.OnObservation(c.Payment, o)
+	}
+	return Decide(c.Payment, o, p.Clock.Now(), p.TriesMax)
+}
+
+// record commits the transition. While PostgreSQL is away it is tried again as long as recordCtx allows: what Stripe has answered should not
+// have to be asked again.
+func (p *Processor) record(ctx context.Context, c Claim, t Transition) Settlement {
+	r := Recording{Claim: c, Transition: t, Delay: p.Backoff.After(t.Delay, p.Random), At: p.Clock.Now()}
+	p.step(StepBeforeRecord, c.Payment.ID)
+	for attempt := 1; ; attempt++ {
+		done, err := p.Store.Record(ctx, r)
+		if err == nil {
+			p.step(StepAfterRecord, c.Payment.ID)
+			return Settlement{Recorded: done}
+		}
+		if !Retryable(err) || !sleep(ctx, p.Backoff.After(Delay{Step: attempt, Soon: true}, p.Random)) {
+			return Settlement{Lost: TicketLost(err), Err: err}
+		}
+	}
+}
+
+func (p *Processor) step(s Step, id ID) {
+	if p.OnStep != nil {
+		p.OnStep(s, id)
+	}
+}
+
+// sleep waits and reports whether ctx still stands.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,14 @@
+//go:build sabotage
+
+package payments
+
+import "os"
+
+// The protections that ONCEPAY_SABOTAGE (look, token, owner, window or fingerprint) removes from a build made to fail.
+var (
+	SabotageNoLook        = os.Getenv("ONCEPAY_SABOTAGE") == "look"
+	SabotageNoTokenCheck  = os.Getenv("ONCEPAY_SABOTAGE") == "token"
+	SabotageIgnoreToken   = os.Getenv("ONCEPAY_SABOTAGE") == "owner"
+	SabotageNoResendLimit = os.Getenv("ONCEPAY_SABOTAGE") == "window"
+	SabotageNoFingerprint = os.Getenv("ONCEPAY_SABOTAGE") == "fingerprint"
+)

@@ -1,0 +1,103 @@
+package payments
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Reasons why a payment stands where it does: stable words of the timeline and of Payment.Reason.
+const (
+	ReasonNotSent         = "not_sent"
+	ReasonHeldBack        = "held_back"
+	ReasonAccountChanged  = "account_changed"
+	ReasonRateLimited     = "rate_limited"
+	ReasonLocked          = "lock_timeout"
+	ReasonAuthentication  = "authentication"
+	ReasonKeyConflict     = "key_conflict"
+	ReasonKeyInUse        = "key_in_use"
+	ReasonNoAnswer        = "no_answer"
+	ReasonConfirming      = "confirming"
+	ReasonLookingUp       = "looking_up"
+	ReasonAbsent          = "absent"
+	ReasonInvalidRequest  = "invalid_request"
+	ReasonDisagrees       = "stripe_disagrees"
+	ReasonSeveral         = "several_payment_intents"
+	ReasonUnknownStatus   = "unknown_stripe_status"
+	ReasonExpired         = "expired"
+	ReasonStripeCanceled  = "canceled_at_stripe"
+	ReasonProcessing      = "processing_at_stripe"
+	ReasonMissingAtStripe = "missing_at_stripe"
+)
+
+// Transition is what Decide makes of an observation: the next stored state, whether and when somebody must act again, and what is told.
+type Transition struct {
+	Status  Status
+	Reason  string
+	Failure *Failure
+
+	// Object is the PaymentIntent that the payment has from now on, when one is known.
+	Object *PaymentIntent
+
+	InDoubt bool
+	// ClearSubmit takes back the first_submit_at that this owner set: nothing left this process, or absence is proven.
+	ClearSubmit bool
+	AbsentAt    time.Time
+
+	CountTry bool // the answer proved that nothing was executed
+	// Rounds is stored; the delay before the next step grows with it.
+	Rounds int
+	// Delay is meaningful while Status.HasTicket.
+	Delay Delay
+
+	// DeadLetter is set when the tries are used up.
+	DeadLetter Reason
+
+	// ThenSend: record nothing; send the request again under the same key at once.
+	ThenSend bool
+}
+
+// Delay says how long to wait before the next step: at least AtLeast, and else a random time that grows with Step.
+type Delay struct {
+	AtLeast time.Duration
+	Step    int  // 0: as soon as may be
+	Soon    bool // somebody else is at it or a first look is due: no longer than SoonMax
+	Long    bool // only a person or a long time can mend it: the cap
+}
+
+// Quiet reports whether a transition would tell nobody anything new: it only moves the ticket.
+func (t Transition) Quiet(p Payment) bool {
+	return t.Status == p.Status && t.Reason == p.Reason && !t.CountTry && t.Object == nil && t.DeadLetter == ""
+}
+
+// Backoff is the capped exponential backoff with full jitter between steps.
+type Backoff struct {
+	First   time.Duration // default 0.5 s
+	Max     time.Duration // default 5 min
+	SoonMax time.Duration // default 2 s
+}
+
+// BackoffDefault is used where nothing else is set.
+var BackoffDefault = Backoff{First: 500 * time.Millisecond, Max: 5 * time.Minute, SoonMax: 2 * time.Second}
+
+// After returns the time to wait. The random source is the caller's; rnd returns a number in [0, n).
+func (b Backoff) After(d Delay, rnd func(n int64) int64) time.Duration {
+	if rnd == nil {
+		rnd = rand.Int64N
+	}
+	var wait time.Duration
+	switch {
+	case d.Long:
+		wait = b.Max/2 + time.Duration(rnd(int64(b.Max/2)+1))
+	case d.Step <= 0:
+	default:
+		ceiling := b.Max
+		if shift := d.Step - 1; shift < 32 {
+			ceiling = min(b.Max, b.First<<shift)
+		}
+		if d.Soon {
+			ceiling = min(ceiling, b.SoonMax)
+		}
+		wait = time.Duration(rnd(int64(ceiling) + 1))
+	}
+	return max(wait, d.AtLeast)
+}
