@@ -44,6 +44,13 @@ type Payment struct {
 	Events []TimelineEntry `json:"events,omitzero"`
 }
 
+// ForEvent is the payment as an event carries it: without what only the owning
+// tenant's own request may see, and without its timeline.
+func (p Payment) ForEvent() Payment {
+	p.NextAction, p.ClientSecret, p.Events = nil, nil, nil
+	return p
+}
+
 // Failure is why a payment failed, in Stripe's words.
 type Failure struct {
 	Code        *string `json:"code"`

@@ -26,7 +26,7 @@ func EncodeEvent(e Event) ([]byte, error) {
 	w.out = strconv.AppendInt(w.out, e.Sequence, 10)
 	w.text(attributeContentType, Some(EventContentType))
 	w.name(attributeData)
-	data, err := jsontext.AppendFormat(nil, e.Data, jsontext.CanonicalizeRawFloats(false))
+	data, err := jsontext.AppendFormat(nil, e.Data)
 	if err != nil {
 		w.fail(attributeData, "it is not well-formed JSON")
 	}

@@ -30,6 +30,35 @@ func PaymentEventType(status string) string { return EventTypePrefix + "payment.
 // status.
 func RefundEventType(status string) string { return EventTypePrefix + "refund." + status }
 
+// PaymentStatuses lists the statuses that a payment's document may show, open
+// ones first.
+func PaymentStatuses() []string {
+	return []string{
+		"received", "processing", "requires_capture", "requires_action", "pending", "waiting", "unknown", "needs_review",
+		"stalled", "succeeded", "failed", "rejected", "expired", "canceled",
+	}
+}
+
+// RefundStatuses lists the statuses of refunds: Stripe's.
+func RefundStatuses() []string {
+	return []string{"pending", "requires_action", "succeeded", "failed", "canceled"}
+}
+
+// EventTypes lists the event types of this version. A payment never has an event
+// for processing: somebody holds its ticket, which nobody records.
+func EventTypes() []string {
+	var types []string
+	for _, status := range PaymentStatuses() {
+		if status != "processing" {
+			types = append(types, PaymentEventType(status))
+		}
+	}
+	for _, status := range RefundStatuses() {
+		types = append(types, RefundEventType(status))
+	}
+	return append(types, EventPaymentDeadLettered, EventBatchCompleted, EventCapThreshold)
+}
+
 // EventToken is the last token of an event's subject: the type without
 // "oncepay.", dots as dashes, underscores kept. "oncepay.payment.dead_lettered"
 // gives "payment-dead_lettered".
