@@ -1,0 +1,18 @@
+package tidy
+
+// Exception lets one file mention one banned function.
+type Exception struct {
+	File   string // relative to the module root
+	Call   string // as it is written there, "time.Now"
+	Reason string
+}
+
+// Exceptions are the places inside the edges that may do so, with the reason.
+var Exceptions = []Exception{
+	{"payments/sabotage_on.go", "os.Getenv", "only in builds with the tag sabotage, which exist to be caught by the oracle"},
+	{"payments/transition.go", "rand.Int64N", "the default of an argument; spreads retries"},
+	{"payments/coalesce/commit.go", "context.Background", "a flush runs on its own context, never on a waiter's, and carries no values of one"},
+	{"payments/coalesce/options.go", "time.Now", "the default of an option; measures durations only"},
+	{"payments/coalesce/options.go", "rand.N", "the default of an option; spreads retries"},
+	{"payments/stripesim/options.go", "time.Now", "the default of an option"},
+}

@@ -1,0 +1,98 @@
+package tidy
+
+// The libraries that may be imported directly. A new one gets a line here, a line in the folders that
+// use it, and a decision record.
+const (
+	pgx        = "github.com/jackc/pgx/v5"
+	nats       = "github.com/nats-io/nats.go"
+	batches    = "github.com/synadia-io/orbit.go/jetstreamext"
+	stripe     = "github.com/stripe/stripe-go/v76"
+	goose      = "github.com/pressly/goose/v3"
+	cobra      = "github.com/spf13/cobra"
+	runGroup   = "github.com/oklog/run"
+	prometheus = "github.com/prometheus/client_golang"
+	strictJSON = "github.com/go-json-experiment/json"
+	progress   = "github.com/schollz/progressbar/v3"
+	rate       = "golang.org/x/time/rate"
+	xsync      = "golang.org/x/sync"
+	xterm      = "golang.org/x/term"
+
+	// Of the development stack, never of the production program.
+	natsServer       = "github.com/nats-io/nats-server/v2"
+	embeddedPostgres = "github.com/fergusstrange/embedded-postgres"
+
+	// Of tests.
+	rapid  = "pgregory.net/rapid"
+	goleak = "go.uber.org/goleak"
+)
+
+var (
+	production  = []string{pgx, nats, batches, stripe, goose, cobra, runGroup, prometheus, strictJSON, progress, rate, xsync, xterm}
+	development = append([]string{natsServer, embeddedPostgres}, production...)
+	inTests     = append([]string{rapid, goleak}, development...)
+)
+
+// folder is one line of the import table: what the files of dir that are not tests may import beside
+// the standard library. Folders are relative to the module; /... includes those below.
+type folder struct {
+	dir    string
+	own    []string // our packages
+	except []string // of own, those that are not allowed after all
+	third  []string // libraries
+}
+
+// adapters is what an adapter of the domain may know of our own.
+var adapters = []string{"payments", "payments/coalesce", "payments/document", "schema"}
+
+// layout is the import table. The first line that matches a folder counts; every folder needs one.
+var layout = []folder{
+	{dir: "payments"},
+	{dir: "payments/coalesce"},
+	{dir: "payments/stripesim/..."},
+	{dir: "schema/...", own: []string{"schema/..."}, third: []string{strictJSON}},
+
+	{dir: "payments/document", own: adapters, third: []string{strictJSON}},
+	{dir: "payments/postgres/...", own: append([]string{"payments/postgres/...", "migrations"}, adapters...), third: []string{pgx}},
+	{dir: "payments/stripe/...", own: append([]string{"payments/stripe/..."}, adapters...), third: []string{stripe}},
+	{dir: "payments/guard/...", own: append([]string{"payments/guard/..."}, adapters...)},
+	{dir: "payments/paymentstest/...", own: append([]string{"payments/paymentstest/...", "payments/stripesim"}, adapters...), third: []string{pgx, rapid, goleak}},
+	{dir: "migrations", third: []string{goose, pgx}},
+
+	{dir: "producer/...", own: []string{"producer/...", "payments", "payments/coalesce", "schema"}, third: []string{nats, batches, strictJSON, rate, xsync}},
+	{dir: "consumer/...", own: []string{"consumer/...", "payments", "payments/coalesce", "schema"}, third: []string{nats, batches, strictJSON, rate, xsync}},
+
+	{dir: "deploy/devstack/devstacktest", own: []string{"deploy/devstack/..."}, third: inTests},
+	{dir: "deploy/...", own: []string{"deploy/...", "payments/...", "schema", "migrations"}, third: []string{pgx, nats, natsServer, embeddedPostgres, xsync}},
+
+	{dir: "cmd/oncepay-dev/...", own: []string{"..."}, third: development},
+	{dir: "cmd/internal/dev/...", own: []string{"..."}, third: development},
+	{dir: "cmd/...", own: []string{"..."}, except: onlyDevelopment, third: production},
+}
+
+// onlyDevelopment are our packages that the production program must not know.
+var onlyDevelopment = []string{"payments/stripesim/...", "payments/paymentstest/...", "deploy/...", "cmd/internal/dev/...", "cmd/oncepay-dev/..."}
+
+// link is one line of the table of what must not be reached from a folder through any number of imports.
+type link struct {
+	dir       string
+	forbidden []string // import paths and all below them
+	remedy    string
+}
+
+var links = []link{
+	{
+		dir:       "cmd/oncepay",
+		forbidden: []string{natsServer, embeddedPostgres, rapid, goleak, "testing", "net/http/httptest", Module + "/payments/stripesim", Module + "/payments/paymentstest", Module + "/deploy"},
+		remedy:    "the production program links nothing of tests and the development stack; move it to cmd/oncepay-dev or a test",
+	},
+	{
+		dir:       "producer/...",
+		forbidden: []string{pgx, "database/sql", stripe, Module + "/consumer", Module + "/payments/postgres", Module + "/payments/stripe"},
+		remedy:    "a producer knows neither the database, Stripe nor the consumer; depend on a port of payments",
+	},
+	{
+		dir:       "consumer/...",
+		forbidden: []string{pgx, "database/sql", stripe, Module + "/producer", Module + "/payments/postgres", Module + "/payments/stripe"},
+		remedy:    "a consumer knows neither the database, Stripe nor the producer; depend on a port of payments",
+	},
+}
