@@ -19,16 +19,22 @@ const (
 	logFile      = "oncepay.log"
 	// maxSocketDir keeps "<dir>/.s.PGSQL.32000" below the 104 bytes of a socket address.
 	maxSocketDir = 85
-	// relocated is where root keeps data directories whose own place the
-	// unprivileged account cannot reach; they are linked from there.
-	relocated = "/var/lib/oncepay"
 )
 
+// relocated is where root keeps data directories whose own place the unprivileged
+// account cannot reach; they are linked from there. Tests set another place.
+var relocated = "/var/lib/oncepay"
+
 // tempParent is the first usable place for temporary directories: reachable by
-// the account, and short enough for a unix socket below it.
-func tempParent(as account) (string, error) {
-	for _, dir := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
-		if len(dir)+len("/oncepay-pg-0123456789abcdef") <= maxSocketDir && as.reaches(dir) {
+// the account, and short enough for a unix socket below it. What may be lost with
+// the machine goes to memory where that is possible and TMPDIR does not forbid it.
+func tempParent(as account, fast bool) (string, error) {
+	places := []string{os.TempDir(), "/tmp", "/var/tmp"}
+	if fast && os.Getenv("TMPDIR") == "" {
+		places = append([]string{ramDir()}, places...)
+	}
+	for _, dir := range places {
+		if dir != "" && len(dir)+len("/oncepay-pg-0123456789abcdef") <= maxSocketDir && as.reaches(dir) {
 			return dir, nil
 		}
 	}

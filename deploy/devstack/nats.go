@@ -83,7 +83,11 @@ func (n *NATS) open(options NATSOptions) (err error) {
 		if n.watch, err = startWatcher("QUIT"); err != nil {
 			return err
 		}
-		if store, err = n.watch.tempDir(os.TempDir(), "oncepay-nats-"); err != nil {
+		parent, err := tempParent(account{}, options.FastUnsafe)
+		if err != nil {
+			return err
+		}
+		if store, err = n.watch.tempDir(parent, "oncepay-nats-"); err != nil {
 			return err
 		}
 	} else {

@@ -92,7 +92,7 @@ func (p *Postgres) prepare(ctx context.Context) (err error) {
 	if p.as, err = runAccount(p.dataDir); err != nil {
 		return err
 	}
-	parent, err := tempParent(p.as)
+	parent, err := tempParent(p.as, p.options.FastUnsafe && p.dataDir == "")
 	if err != nil {
 		return err
 	}

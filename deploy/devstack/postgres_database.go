@@ -9,14 +9,21 @@ import (
 
 // CreateDatabase creates an empty database. A name that is taken is an error.
 func (p *Postgres) CreateDatabase(ctx context.Context, name string) error {
-	return p.admin(ctx, "create database "+name, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	return p.CopyDatabase(ctx, name, "template1")
 }
 
 // CopyDatabase creates a database as a copy of template, to which nobody may be
-// connected. PostgreSQL's WAL_LOG strategy is used: it needs no checkpoint.
+// connected.
 func (p *Postgres) CopyDatabase(ctx context.Context, name, template string) error {
-	return p.admin(ctx, "copy database "+template, fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s STRATEGY WAL_LOG",
-		pgx.Identifier{name}.Sanitize(), pgx.Identifier{template}.Sanitize()))
+	// FILE_COPY asks for two checkpoints, which cost nothing without fsync and much
+	// with it. Without, it needs about 60% of the time of WAL_LOG (11 against 18 ms
+	// in memory, 200-260 against 100-360 ms on ext4, for 450 files).
+	strategy := "WAL_LOG"
+	if p.options.FastUnsafe {
+		strategy = "FILE_COPY"
+	}
+	return p.admin(ctx, "create database "+name, fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s STRATEGY %s",
+		pgx.Identifier{name}.Sanitize(), pgx.Identifier{template}.Sanitize(), strategy))
 }
 
 // DropDatabase drops a database and cuts whoever is connected to it. One that

@@ -133,6 +133,7 @@ func (p *Postgres) argv() []string {
 		settings["fsync"] = "off"
 		settings["full_page_writes"] = "off"
 		settings["checkpoint_timeout"] = "1h"
+		settings["max_wal_size"] = "256MB" // it may lie in memory
 	}
 	maps.Copy(settings, p.options.Settings)
 	argv := []string{filepath.Join(p.bin.dir, "postgres"), "-D", p.dataDir}
