@@ -1,0 +1,256 @@
+package stripesim
+
+import (
+	"container/heap"
+	"sort"
+	"sync"
+	"time"
+)
+
+// book is everything that moves money: PaymentIntents, charges, the clock. Its
+// lock is held for a state change and one write to the ledger file, never for
+// a wait.
+type book struct {
+	mu       sync.Mutex
+	ids      idMaker
+	settle   time.Duration
+	clock    func() time.Time
+	offset   time.Duration
+	journal  *journal // nil in memory
+	accounts map[string]*account
+	charges  []Charge
+	perPay   map[string]int // charges per payment, by namespace and payment id
+	doubled  []string
+	strays   int // charges without a payment's id
+	intents  int
+	due      dueQueue
+}
+
+// account is what one Stripe account owns.
+type account struct {
+	id         string
+	limiter    limiter
+	keys       keyStore
+	intents    map[string]*slot
+	order      []*slot // oldest first; created never decreases
+	byCustomer map[string][]*slot
+	balance    map[string]int64 // captured, by currency
+}
+
+// slot is a PaymentIntent's place in the lists, with its current state.
+type slot struct {
+	current *intent
+	at      int  // index in account.order
+	busy    bool // a request holds the object lock
+}
+
+// now is the simulator's time. Call with mu held.
+func (b *book) now() time.Time { return b.clock().Add(b.offset) }
+
+// time settles what is due and returns the simulator's time.
+func (b *book) time() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	b.tick(now)
+	return now
+}
+
+// account returns the account, making it at first sight. Call with mu held.
+func (b *book) account(id string) *account {
+	a := b.accounts[id]
+	if a == nil {
+		a = &account{id: id, intents: map[string]*slot{}, byCustomer: map[string][]*slot{}, balance: map[string]int64{}}
+		a.keys.entries = map[string]*keyEntry{}
+		b.accounts[id] = a
+	}
+	return a
+}
+
+func (b *book) lookupAccount(id string) *account {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.account(id)
+}
+
+// lock takes the object lock of a PaymentIntent. It reports whether it exists
+// and whether the lock was free.
+func (b *book) lock(a *account, id string) (s *slot, free bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s = a.intents[id]
+	if s == nil || s.busy {
+		return s, false
+	}
+	s.busy = true
+	return s, true
+}
+
+func (b *book) unlock(s *slot) {
+	if s == nil {
+		return
+	}
+	b.mu.Lock()
+	s.busy = false
+	b.mu.Unlock()
+}
+
+func (b *book) exists(a *account, id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return a.intents[id] != nil
+}
+
+// created is the creation second of a new PaymentIntent: the clock's, unless
+// the clock went back. Call with mu held.
+func (a *account) created(now time.Time) int64 {
+	s := now.Unix()
+	if n := len(a.order); n > 0 && a.order[n-1].current.Created > s {
+		return a.order[n-1].current.Created
+	}
+	return s
+}
+
+// apply makes a record's changes: live after it was written, or at start from
+// the file. Call with mu held.
+func (b *book) apply(a *account, in *intent, charge *chargeNote, at time.Time) {
+	s := a.intents[in.ID]
+	if s == nil {
+		s = &slot{at: len(a.order)}
+		a.intents[in.ID] = s
+		a.order = append(a.order, s)
+		if in.Customer != "" {
+			a.byCustomer[in.Customer] = append(a.byCustomer[in.Customer], s)
+		}
+		b.intents++
+	}
+	s.current = in
+	if in.Due != 0 {
+		heap.Push(&b.due, dueItem{at: in.Due, account: a, slot: s})
+	}
+	if charge != nil {
+		b.addCharge(a, in, charge, at)
+	}
+}
+
+func (b *book) addCharge(a *account, in *intent, note *chargeNote, at time.Time) {
+	b.charges = append(b.charges, Charge{
+		ID: note.ID, PaymentIntent: in.ID, Account: a.id, Amount: in.Amount, Currency: in.Currency, Customer: in.Customer,
+		Captured: note.Captured, Metadata: in.Metadata, IdempotencyKey: note.Key, At: at,
+	})
+	if note.Captured {
+		a.balance[in.Currency] += in.Amount
+	}
+	payment := in.Metadata["oncepay_payment"]
+	if payment == "" {
+		b.strays++
+		return
+	}
+	id := in.Metadata["oncepay_namespace"] + "\x00" + payment
+	b.perPay[id]++
+	if b.perPay[id] == 2 {
+		b.doubled = append(b.doubled, payment)
+	}
+}
+
+// tick settles every PaymentIntent that is due. A ledger file that cannot be
+// written leaves them for the next tick. Call with mu held.
+func (b *book) tick(now time.Time) {
+	for len(b.due) > 0 && b.due[0].at <= now.UnixNano() {
+		item := b.due[0]
+		if item.slot.busy { // a confirm or cancel is deciding; it goes first
+			return
+		}
+		if current := item.slot.current; current.Due == item.at {
+			eff := settle(current)
+			at := time.Unix(0, item.at).UTC()
+			rec := &record{Account: item.account.id, Intent: eff.intent, Changed: true, Charge: eff.charge, At: item.at}
+			if b.journal.append(rec) != nil {
+				return
+			}
+			b.apply(item.account, eff.intent, eff.charge, at)
+		}
+		heap.Pop(&b.due)
+	}
+}
+
+// find returns a PaymentIntent's current state.
+func (b *book) find(a *account, id string) *intent {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tick(b.now())
+	if s := a.intents[id]; s != nil {
+		return s.current
+	}
+	return nil
+}
+
+// page is a query of the list of PaymentIntents.
+type page struct {
+	customer      string
+	from, to      int64 // created, both inclusive
+	limit         int
+	after, before string // cursors: ids
+}
+
+// list returns a page, newest first, in time logarithmic in what is stored.
+// ok is false if a cursor names nothing.
+func (b *book) list(a *account, p page) (items []*intent, more, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tick(b.now())
+	all := a.order
+	if p.customer != "" {
+		all = a.byCustomer[p.customer]
+	}
+	// [lo, hi) is the window of creation time, oldest first.
+	lo := sort.Search(len(all), func(i int) bool { return all[i].current.Created >= p.from })
+	hi := sort.Search(len(all), func(i int) bool { return all[i].current.Created > p.to })
+	cursor := p.after + p.before
+	if cursor != "" {
+		s := a.intents[cursor]
+		if s == nil {
+			return nil, false, false
+		}
+		if p.after != "" {
+			hi = min(hi, sort.Search(len(all), func(i int) bool { return all[i].at >= s.at }))
+		} else {
+			lo = max(lo, sort.Search(len(all), func(i int) bool { return all[i].at > s.at }))
+		}
+	}
+	if hi <= lo {
+		return nil, false, true
+	}
+	more = hi-lo > p.limit
+	if p.before != "" {
+		hi = min(hi, lo+p.limit)
+	} else {
+		lo = max(lo, hi-p.limit)
+	}
+	items = make([]*intent, 0, hi-lo)
+	for i := hi - 1; i >= lo; i-- {
+		items = append(items, all[i].current)
+	}
+	return items, more, true
+}
+
+// dueItem is a PaymentIntent that the clock will change.
+type dueItem struct {
+	at      int64
+	account *account
+	slot    *slot
+}
+
+// dueQueue is a heap by time; items whose state has moved on are skipped.
+type dueQueue []dueItem
+
+func (q dueQueue) Len() int           { return len(q) }
+func (q dueQueue) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q dueQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *dueQueue) Push(x any)        { *q = append(*q, x.(dueItem)) }
+func (q *dueQueue) Pop() any {
+	old := *q
+	x := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return x
+}

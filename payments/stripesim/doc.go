@@ -1,0 +1,71 @@
+// Package stripesim is a stateful Stripe over HTTP, made to be failed against.
+//
+// It keeps PaymentIntents, idempotency keys and a ledger, speaks API version
+// 2023-10-16, and can lose, break or delay any answer after (or before) the
+// money moved. Its ledger, outside /v1, says what really happened. It is not
+// for real money: live keys are refused.
+//
+// # Order of a request
+//
+// Every request walks the same way: API key (401, 403) -> rate limiter (429
+// with Stripe-Rate-Limited-Reason) -> parse and validate (400, not stored) ->
+// idempotency key (400 mismatch, 409 in flight, or replay) -> object lock (429
+// lock_timeout, immediate) -> latency -> execute, append to the ledger file and
+// store the answer under the key, in one write -> fault -> answer. What is
+// refused before "execute" leaves the key free. What is raised while executing
+// (402, and a 400 for a wrong state or an unknown payment method) is stored and
+// replayed. A PaymentIntent that is not there (404) is refused before the key
+// is used. A blank Idempotency-Key header is refused with 400, so that a client
+// that lost its key is seen; whether Stripe does so is not documented.
+//
+// A client that goes away does not stop its request: it is executed all the
+// same, after the latency, as at Stripe.
+//
+// # Faults
+//
+// A fault comes from a rule (POST /_sim/faults) or, for one request, from the
+// header Oncepay-Sim-Fault. "Executed" and "stored" are about a POST that has
+// passed validation and is not a replay:
+//
+//	fault              executed  stored  the client sees
+//	reset_before       no        no      TCP RST, before anything else happened
+//	unauthorized_401   no        no      401 in place of the API key check
+//	rate_limit_429     no        no      429, Stripe-Rate-Limited-Reason: global-rate
+//	in_use_409         no        no      409 idempotency_key_in_use
+//	lock_timeout_429   no        no      429 lock_timeout, no reason header
+//	commit_then_hang   yes       yes     nothing, until it goes away; the stored answer after DELETE /_sim/faults
+//	commit_then_reset  yes       yes     TCP RST
+//	commit_then_500    yes       as 500  500 api_error, now and at every replay
+//	commit_then_503    yes       no      503 api_error; a repeat under the same key executes again
+//	truncate_body      yes       yes     status and Content-Length of the true answer, half its body, end of stream
+//	html_502           yes       yes     502 with an HTML page; a repeat replays the true answer
+//	garbage_200        yes       yes     200 with a body that is no JSON; a repeat replays the true answer
+//	slow:<ms>          yes       yes     the true answer, its first byte held back for that long
+//	should_retry_true  yes       yes     the true answer with Stripe-Should-Retry: true, this time only
+//	should_retry_false yes       yes     the true answer with Stripe-Should-Retry: false
+//
+// On a GET, "executed" means read: the faults change the answer alone. On a
+// replay nothing is executed and nothing is stored again; the faults change
+// that one answer, but for commit_then_500, which is about the stored answer
+// and leaves a replay as it is. A request that is refused before a fault's
+// place does not meet the fault: its ledger entry has none and the summary does
+// not count it, though a rule's `times` is spent when the request arrives.
+// Whatever the fault, a committed PaymentIntent is listed at once.
+//
+// # What is kept
+//
+// With Options.Path set, state survives SIGKILL: requests, PaymentIntents,
+// stored answers, charges and the clock's offset. Each finished request is one
+// line of the file, written before its answer leaves; a request that was killed
+// before that has executed nothing. Fault rules, limits and the idempotency
+// switch are not kept.
+//
+// # Where it is narrower than Stripe
+//
+// Parameters that it does not act on are refused (parameter_unknown) rather
+// than ignored, so is expand. Any customer id that begins with cus_ exists. Only
+// Stripe's test payment methods exist; a pm_ id out of an answer cannot be used
+// again, as at Stripe when it is attached to no customer. The minimum amount is
+// that of the presented currency. Refunds, captures, search, events and
+// webhooks are not here yet: their URLs are answered 404 as unrecognised.
+package stripesim

@@ -1,0 +1,3 @@
+package stripesim
+
+func helperProcess(string) int { return 1 }

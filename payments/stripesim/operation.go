@@ -1,0 +1,65 @@
+package stripesim
+
+import (
+	"net/http"
+	"time"
+)
+
+// operation is a validated POST. apply is pure: it makes the new state of the
+// target out of the current one, and says how the request is answered.
+type operation interface {
+	target() string // id of the PaymentIntent to lock; empty when one is created
+	apply(e env, current *intent) effect
+}
+
+// env is what an operation may know of its surroundings.
+type env struct {
+	ids     idMaker
+	seq     uint64    // the request's number, of which ids are made
+	now     time.Time // of the simulator's clock
+	created int64     // unix seconds for a new object, in list order
+	key     string    // idempotency key
+	settle  time.Duration
+}
+
+// effect is the outcome of an operation.
+type effect struct {
+	answer
+	changed bool        // answer.intent is the new state of its PaymentIntent
+	charge  *chargeNote // money moved or was authorised
+}
+
+// answer is a response before faults: an error, or a PaymentIntent.
+type answer struct {
+	err    *apiError
+	intent *intent
+}
+
+func (a answer) status() int {
+	if a.err != nil {
+		return a.err.Status
+	}
+	return http.StatusOK
+}
+
+// chargeNote is what the ledger adds to a PaymentIntent's state for a charge.
+type chargeNote struct {
+	ID       string `json:"id"`
+	Captured bool   `json:"captured"`
+	Key      string `json:"key,omitempty"`
+}
+
+func refused(e *apiError, in *intent) effect {
+	return effect{answer: answer{err: e, intent: in}}
+}
+
+func done(in *intent) effect {
+	return effect{answer: answer{intent: in}, changed: true}
+}
+
+// wrongState is Stripe's 400 for a PaymentIntent that has moved on.
+func wrongState(in *intent, message string) effect {
+	e := invalid("payment_intent_unexpected_state", "", message)
+	e.showIntent = true
+	return refused(e, in)
+}

@@ -1,0 +1,5 @@
+package stripesim
+
+import "syscall"
+
+var errReset error = syscall.ECONNRESET
