@@ -1,0 +1,41 @@
+package document
+
+import (
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// EventType is the type of the event that says that p has come into its status: oncepay.payment.<status>, for refunds oncepay.refund.<status>.
+func EventType(p payments.Payment) string {
+	if p.Kind == payments.KindRefund {
+		return schema.RefundEventType(string(p.Status))
+	}
+	return schema.PaymentEventType(string(p.Status))
+}
+
+// Event is the outcome event of the payment's newest transition, p.Sequence, which happened at the given time in the installation that the
+// namespace names. It is a function of its arguments alone, so that an event that is built again is the same event.
+func Event(p payments.Payment, namespace string, at time.Time) (schema.Event, error) {
+	return EventOfType(p, EventType(p), namespace, at)
+}
+
+// EventOfType is Event with a type that is not made of the status, such as schema.EventPaymentDeadLettered.
+func EventOfType(p payments.Payment, eventType, namespace string, at time.Time) (schema.Event, error) {
+	data, err := schema.Marshal(Payment(p))
+	if err != nil {
+		return schema.Event{}, payments.Errorf(payments.CodeInternal, "the event of %s cannot be written: %w", p.ID, err)
+	}
+	subject := p.ID.Format(p.Kind)
+	return schema.Event{
+		ID:       schema.EventID(subject, p.Sequence, eventType),
+		Source:   schema.EventSource(namespace),
+		Type:     eventType,
+		Subject:  subject,
+		Time:     at,
+		TenantID: p.TenantID,
+		Sequence: p.Sequence,
+		Data:     data,
+	}, nil
+}
