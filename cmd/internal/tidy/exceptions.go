@@ -14,5 +14,7 @@ var Exceptions = []Exception{
 	{"payments/coalesce/commit.go", "context.Background", "a flush runs on its own context, never on a waiter's, and carries no values of one"},
 	{"payments/coalesce/options.go", "time.Now", "the default of an option; measures durations only"},
 	{"payments/coalesce/options.go", "rand.N", "the default of an option; spreads retries"},
+	{"payments/stripe/options.go", "time.Now", "the default of an option"},
 	{"payments/stripesim/options.go", "time.Now", "the default of an option"},
+	{"payments/stripesim/server.go", "context.Background", "a fault takes its time although the client has gone away; Close ends it"},
 }

@@ -49,7 +49,8 @@ var layout = []folder{
 	{dir: "payments"},
 	{dir: "payments/coalesce"},
 	{dir: "payments/stripesim/..."},
-	{dir: "schema/...", own: []string{"schema/..."}, third: []string{strictJSON}},
+	{dir: "schema/provision", own: []string{"schema"}, third: []string{nats}}, // puts schema's streams on a server; for cmd and deploy
+	{dir: "schema", third: []string{strictJSON}},
 
 	{dir: "payments/document", own: adapters, third: []string{strictJSON}},
 	{dir: "payments/postgres/...", own: append([]string{"payments/postgres/...", "migrations"}, adapters...), third: []string{pgx}},
@@ -62,7 +63,7 @@ var layout = []folder{
 	{dir: "consumer/...", own: []string{"consumer/...", "payments", "payments/coalesce", "schema"}, third: []string{nats, batches, strictJSON, rate, xsync}},
 
 	{dir: "deploy/devstack/devstacktest", own: []string{"deploy/devstack/..."}, third: inTests},
-	{dir: "deploy/...", own: []string{"deploy/...", "payments/...", "schema", "migrations"}, third: []string{pgx, nats, natsServer, embeddedPostgres, xsync}},
+	{dir: "deploy/...", own: []string{"deploy/...", "payments/...", "schema/...", "migrations"}, third: []string{pgx, nats, natsServer, embeddedPostgres, xsync}},
 
 	{dir: "cmd/oncepay-dev/...", own: []string{"..."}, third: development},
 	{dir: "cmd/internal/dev/...", own: []string{"..."}, third: development},
