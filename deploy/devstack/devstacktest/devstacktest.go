@@ -57,8 +57,8 @@ func (l *lazy[S]) stop() error {
 }
 
 var (
-	postgres lazy[*devstack.Postgres]
-	nats     lazy[*devstack.NATS]
+	sharedPostgres lazy[*devstack.Postgres]
+	sharedNATS     lazy[*devstack.NATS]
 )
 
 // Postgres is this test binary's PostgreSQL, without fsync: commits survive Kill
@@ -66,7 +66,7 @@ var (
 // starts one of its own with devstack.StartPostgres instead.
 func Postgres(tb testing.TB) *devstack.Postgres {
 	tb.Helper()
-	return postgres.get(tb, func() (*devstack.Postgres, error) {
+	return sharedPostgres.get(tb, func() (*devstack.Postgres, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
 		return devstack.StartPostgres(ctx, devstack.PostgresOptions{FastUnsafe: true})
@@ -77,7 +77,7 @@ func Postgres(tb testing.TB) *devstack.Postgres {
 // fsync. A test that stops it starts one of its own with devstack.StartNATS.
 func NATS(tb testing.TB) *devstack.NATS {
 	tb.Helper()
-	return nats.get(tb, func() (*devstack.NATS, error) {
+	return sharedNATS.get(tb, func() (*devstack.NATS, error) {
 		return devstack.StartNATS(devstack.NATSOptions{FastUnsafe: true, Monitor: true})
 	})
 }
@@ -102,7 +102,7 @@ func Run(m *testing.M, options ...goleak.Option) {
 
 func run(m *testing.M, options []goleak.Option) int {
 	code := m.Run()
-	if err := errors.Join(postgres.stop(), nats.stop()); err != nil {
+	if err := errors.Join(sharedPostgres.stop(), sharedNATS.stop()); err != nil {
 		fmt.Fprintln(os.Stderr, "devstacktest: stop:", err)
 		code = max(code, 1)
 	}
