@@ -25,6 +25,9 @@ type reader struct {
 // readers saves the decoder's stacks, which are most of the cost of a new one.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
+// scratchMax bounds what a pooled reader keeps of its largest text.
+const scratchMax = 16 << 10
+
 func newReader(data []byte) *reader {
 	r := readers.Get().(*reader)
 	r.data, r.buf = data, *bytes.NewBuffer(data)
@@ -37,6 +40,9 @@ func newReader(data []byte) *reader {
 func (r *reader) release() {
 	r.data, r.buf = nil, bytes.Buffer{}
 	r.dec.Reset(&r.buf)
+	if cap(r.scratch) > scratchMax {
+		r.scratch = nil
+	}
 	readers.Put(r)
 }
 

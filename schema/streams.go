@@ -113,7 +113,8 @@ func (s Subjects) StreamEvents() string { return s.streamName("EVENTS") }
 // StreamDead is the name of the dead letters' stream.
 func (s Subjects) StreamDead() string { return s.streamName("DEAD") }
 
-// streamName replaces dots, which a stream's name may not contain.
+// streamName replaces dots, which a stream's name may not contain. A valid prefix
+// has no underscores of its own, so no two share a name.
 func (s Subjects) streamName(suffix string) string {
 	return strings.ToUpper(strings.ReplaceAll(s.prefix(), ".", "_")) + "_" + suffix
 }

@@ -35,7 +35,7 @@ var ErrSubject = errors.New("invalid subject")
 // Subjects makes and reads subjects under one prefix. The zero value uses
 // [DefaultPrefix].
 type Subjects struct {
-	// Prefix is one or more tokens of [a-z0-9_-] joined by dots, at most
+	// Prefix is one or more tokens of a-z, 0-9 and - joined by dots, at most
 	// [PrefixMaxBytes] long; empty means [DefaultPrefix].
 	Prefix string
 }
@@ -47,15 +47,15 @@ func NewSubjects(prefix string) (Subjects, error) {
 }
 
 // Validate reports a prefix that cannot be part of a subject and a stream name.
-// Capitals are refused since two prefixes must not differ by case alone: they
-// would share their streams' names.
+// Capitals and underscores are refused: no two prefixes may lead to the same
+// streams' names, or one installation would reconfigure the other's.
 func (s Subjects) Validate() error {
 	if len(s.Prefix) > PrefixMaxBytes {
 		return fmt.Errorf("%w: the prefix is longer than %d bytes: shorten it", ErrSubject, PrefixMaxBytes)
 	}
 	for token := range strings.SplitSeq(s.prefix(), ".") {
-		if !validToken(token) {
-			return fmt.Errorf("%w: the prefix must be tokens of a-z, 0-9, _ and -, each beginning with a letter or digit, joined by dots", ErrSubject)
+		if !validToken(token) || strings.Contains(token, "_") {
+			return fmt.Errorf("%w: the prefix must be tokens of a-z, 0-9 and -, each beginning with a letter or digit, joined by dots", ErrSubject)
 		}
 	}
 	return nil

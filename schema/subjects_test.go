@@ -96,7 +96,7 @@ func TestPrefix(t *testing.T) {
 	if got := s.StreamIntents(); got != "EU_PAY-1_INTENTS" {
 		t.Errorf("stream %q", got)
 	}
-	for _, bad := range []string{".", "a.", ".a", "a..b", "*", "a.>", "A", "a b", "$JS", "_inbox", "a/b", strings.Repeat("a", 65)} {
+	for _, bad := range []string{".", "a.", ".a", "a..b", "*", "a.>", "A", "a b", "$JS", "_inbox", "a_b", "a/b", strings.Repeat("a", 65)} {
 		if _, err := NewSubjects(bad); !errors.Is(err, ErrSubject) {
 			t.Errorf("prefix %.20q: %v", bad, err)
 		}
