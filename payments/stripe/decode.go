@@ -1,0 +1,108 @@
+package stripe
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+var errNoIntent = errors.New("it is no PaymentIntent")
+
+// apiError is what we read of Stripe's error object. Its texts are as Stripe wrote them, until failure cleans them.
+type apiError struct {
+	Type, Code, DeclineCode, Message string
+	names                            bool                    // it has a payment_intent
+	Intent                           *payments.PaymentIntent // that, if it can be read
+}
+
+// members reads an object by its exact names; encoding/json would match a struct's in any case.
+func members(raw []byte) (map[string]json.RawMessage, bool) {
+	var m map[string]json.RawMessage
+	return m, json.Unmarshal(raw, &m) == nil && m != nil
+}
+
+// decodeError reads {"error": {"type": …}}, and reports false for anything else.
+func decodeError(body []byte) (apiError, bool) {
+	var e apiError
+	outer, ok := members(body)
+	if !ok {
+		return e, false
+	}
+	m, ok := members(outer["error"])
+	if !ok || !text(m["type"], &e.Type) || e.Type == "" {
+		return e, false
+	}
+	if !text(m["code"], &e.Code) || !text(m["decline_code"], &e.DeclineCode) || !text(m["message"], &e.Message) {
+		return e, false
+	}
+	e.Type, e.Code, e.DeclineCode = word(e.Type), word(e.Code), word(e.DeclineCode)
+	if raw, ok := m["payment_intent"]; ok && string(raw) != "null" {
+		e.names = true
+		if pi, err := decodeIntent(raw); err == nil {
+			e.Intent = &pi
+		}
+	}
+	return e, e.Type != ""
+}
+
+// decodeIntent reads a PaymentIntent. What Decide compares must be there; what is missing would compare as zero.
+func decodeIntent(raw []byte) (payments.PaymentIntent, error) {
+	var pi payments.PaymentIntent
+	m, ok := members(raw)
+	var object, status string
+	if !ok || !text(m["object"], &object) || object != "payment_intent" {
+		return pi, errNoIntent
+	}
+	if !text(m["id"], &pi.ID) || !validID(pi.ID, "pi_") || !text(m["status"], &status) || word(status) == "" {
+		return pi, errors.New("the PaymentIntent has no proper id or status")
+	}
+	if !given(m, "amount", &pi.Amount) || !given(m, "currency", &pi.Currency) || !given(m, "livemode", &pi.Livemode) {
+		return pi, errors.New("the PaymentIntent has no proper amount, currency or livemode")
+	}
+	if word(pi.Currency) == "" || !reference(m["customer"], &pi.Customer) || !reference(m["latest_charge"], &pi.LatestCharge) {
+		return pi, errors.New("the PaymentIntent's currency, customer or charge cannot be read")
+	}
+	var created int64
+	for name, target := range map[string]any{"amount_received": &pi.AmountReceived, "created": &created, "metadata": &pi.Metadata} {
+		if value, ok := m[name]; ok && json.Unmarshal(value, target) != nil {
+			return pi, errors.New("a member of the PaymentIntent cannot be read")
+		}
+	}
+	pi.Status = payments.StripeStatus(word(status))
+	if created != 0 {
+		pi.Created = time.Unix(created, 0).UTC()
+	}
+	if last, ok := members(m["last_payment_error"]); ok {
+		var e apiError
+		if !text(last["code"], &e.Code) || !text(last["decline_code"], &e.DeclineCode) || !text(last["message"], &e.Message) {
+			return pi, errors.New("the PaymentIntent's last error cannot be read")
+		}
+		pi.LastError = cleanFailure(e)
+	}
+	return pi, nil
+}
+
+// text reads a string; a member that is missing or null is "".
+func text(raw json.RawMessage, s *string) bool {
+	return raw == nil || json.Unmarshal(raw, s) == nil
+}
+
+// given reads a member that must be there and not null.
+func given(m map[string]json.RawMessage, name string, target any) bool {
+	raw, ok := m[name]
+	return ok && string(raw) != "null" && json.Unmarshal(raw, target) == nil
+}
+
+// reference reads a reference to another object: null, its id, or, expanded, the object itself. Customers' ids may be of the merchant's own
+// choosing.
+func reference(raw json.RawMessage, id *string) bool {
+	if !text(raw, id) {
+		if m, ok := members(raw); !ok || !given(m, "id", id) {
+			return false
+		}
+	}
+	return len(*id) <= 255 && !strings.ContainsFunc(*id, func(r rune) bool { return r <= ' ' || r > '~' })
+}

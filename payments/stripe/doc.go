@@ -1,0 +1,14 @@
+// Package stripe is the payments.Gateway that speaks to Stripe, or to a simulator of it, through stripe-go.
+//
+// The way of a submit: request (the form body, a pure function of the stored intent) -> submit -> transport (one request leaves, or none)
+// -> observe (what the answer proves). lookup lists Stripe's records of a payment, retrieve reads one PaymentIntent again.
+//
+// Three layers below us re-send a POST on their own: stripe-go, net/http's Client (redirects) and net/http's Transport (a keep-alive
+// connection that dies, whenever an Idempotency-Key header is present). All three are switched off, and gate.go makes it certain: every
+// connection asks a passage before its first byte, and a passage lets one connection through once.
+//
+// Answers are read by our own narrow decoding of the bytes that arrived, not through stripe-go's types: those accept "{}" or any other JSON
+// object as a PaymentIntent, and refuse a good answer when a member that we do not need has a new shape.
+//
+// Looking asks the list of PaymentIntents only; Stripe's events are not asked yet.
+package stripe

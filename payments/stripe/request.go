@@ -1,0 +1,113 @@
+package stripe
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stripe/stripe-go/v76/form"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// RequestVersion is the form of the request that new payments are bound to. What a version makes of an intent never changes, since Stripe
+// compares a repeated request with the first under the same key: a change is a new version, and the old one stays.
+const RequestVersion = 1
+
+// The metadata that every PaymentIntent of ours carries; clients may not use the prefix.
+const (
+	MetadataPayment   = "oncepay_payment"
+	MetadataTenant    = "oncepay_tenant"
+	MetadataNamespace = "oncepay_namespace"
+	MetadataKeySHA256 = "oncepay_key_sha256"
+	metadataPrefix    = "oncepay_"
+)
+
+const createPath = "/v1/payment_intents"
+
+// field is one member of a form.
+type field struct{ name, value string }
+
+// Body returns the form body of the POST /v1/payment_intents that charges the intent, sorted by member and then by value. It is a pure
+// function of its arguments (invariant I5). An unknown version, another kind than a charge, and client metadata under our own prefix are
+// errors: such a request is never sent.
+func Body(version int, namespace string, i payments.Intent) (string, error) {
+	fields, err := requestFields(version, namespace, i)
+	return encode(fields), err
+}
+
+func requestFields(version int, namespace string, i payments.Intent) ([]field, error) {
+	if version != 1 {
+		return nil, fmt.Errorf("request_version %d is not known to this build; run one that knows it", version)
+	}
+	if i.Kind != payments.KindCharge {
+		return nil, fmt.Errorf("the kind %q is not a charge", i.Kind)
+	}
+	return fieldsV1(namespace, i)
+}
+
+// fieldsV1 is version 1, for API 2023-10-16. automatic_payment_methods is stated, since confirming is otherwise refused without a
+// return_url (docs.stripe.com/changelog/2023-08-16/automatic-payment-methods). off_session is left out when false, its default.
+func fieldsV1(namespace string, i payments.Intent) ([]field, error) {
+	fields := []field{
+		{"amount", strconv.FormatInt(i.Amount, 10)},
+		{"automatic_payment_methods[enabled]", "true"},
+		{"capture_method", string(i.CaptureMethod)},
+		{"confirm", "true"},
+		{"currency", i.Currency},
+		{"customer", i.Customer},
+		{"description", i.Description},
+		{"payment_method", i.PaymentMethod},
+		{"receipt_email", i.ReceiptEmail},
+		{"return_url", i.ReturnURL},
+		{"statement_descriptor_suffix", i.StatementDescriptorSuffix},
+		{"metadata[" + MetadataPayment + "]", i.ID().String()},
+		{"metadata[" + MetadataTenant + "]", i.TenantID},
+		{"metadata[" + MetadataNamespace + "]", namespace},
+		{"metadata[" + MetadataKeySHA256 + "]", payments.KeySHA256(i.IdempotencyKey)},
+	}
+	// An empty value would unset the member at Stripe; what the intent leaves out is left out.
+	fields = slices.DeleteFunc(fields, func(f field) bool { return f.value == "" })
+	if i.ReturnURL == "" {
+		fields = append(fields, field{"automatic_payment_methods[allow_redirects]", "never"})
+	}
+	if i.OffSession {
+		fields = append(fields, field{"off_session", "true"})
+	}
+	for name, value := range i.Metadata {
+		if strings.HasPrefix(name, metadataPrefix) || strings.ContainsAny(name, "[]") {
+			return nil, fmt.Errorf("the metadata of the intent use a name that is ours or not Stripe's")
+		}
+		fields = append(fields, field{"metadata[" + name + "]", value})
+	}
+	slices.SortFunc(fields, func(a, b field) int {
+		return strings.Compare(a.name+"\x00"+a.value, b.name+"\x00"+b.value)
+	})
+	return fields, nil
+}
+
+// encode writes a form as Stripe's SDKs do: brackets stay, all else is escaped. It is our own, so that a new SDK cannot change a body that
+// Stripe has seen already; the transport holds back a request whose body differs from it.
+func encode(fields []field) string {
+	var b strings.Builder
+	for _, f := range fields {
+		if b.Len() > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(strings.NewReplacer("%5B", "[", "%5D", "]").Replace(url.QueryEscape(f.name)))
+		b.WriteByte('=')
+		b.WriteString(url.QueryEscape(f.value))
+	}
+	return b.String()
+}
+
+// values hands a form to the SDK.
+func values(fields []field) *form.Values {
+	v := &form.Values{}
+	for _, f := range fields {
+		v.Add(f.name, f.value)
+	}
+	return v
+}
