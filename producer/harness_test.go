@@ -1,0 +1,161 @@
+package producer_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/oncepay/oncepay/deploy/devstack"
+	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/producer"
+	"github.com/oncepay/oncepay/schema"
+	"github.com/oncepay/oncepay/schema/provision"
+)
+
+func TestMain(m *testing.M) { devstacktest.Run(m) }
+
+// fixture is a server with the streams of one prefix, and a connection that is not
+// the code under test's.
+type fixture struct {
+	url      string
+	subjects schema.Subjects
+	js       jetstream.JetStream
+}
+
+// newFixture provisions the streams on the test binary's server.
+func newFixture(tb testing.TB) fixture {
+	tb.Helper()
+	return fixtureOn(tb, devstacktest.NATS(tb).URL(), 8<<20)
+}
+
+func fixtureOn(tb testing.TB, url string, maxBytes int64) fixture {
+	tb.Helper()
+	subjects, err := schema.NewSubjects(devstacktest.Prefix(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	js, err := jetstream.New(connect(tb, url))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	settings := schema.DefaultSettings()
+	settings.StreamMaxBytes = maxBytes
+	if err := provision.Ensure(testContext(tb), js, subjects.Streams(settings), nil); err != nil {
+		tb.Fatal(err)
+	}
+	return fixture{url: url, subjects: subjects, js: js}
+}
+
+// ownNATS is a server that the test may stop.
+func ownNATS(tb testing.TB) *devstack.NATS {
+	tb.Helper()
+	server, err := devstack.StartNATS(devstack.NATSOptions{FastUnsafe: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { server.Close() })
+	return server
+}
+
+func connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
+	tb.Helper()
+	options = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(time.Millisecond, time.Millisecond), nats.ReconnectBufSize(-1)}, options...)
+	nc, err := nats.Connect(url, options...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(nc.Close)
+	return nc
+}
+
+func testContext(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+func (f fixture) publisher(tb testing.TB, nc *nats.Conn, opts producer.Options) *producer.Publisher {
+	tb.Helper()
+	p, err := producer.New(nc, f.subjects, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(p.Close)
+	return p
+}
+
+// stored reads everything that a stream holds.
+func (f fixture) stored(tb testing.TB, stream string) []*jetstream.RawStreamMsg {
+	tb.Helper()
+	ctx := testContext(tb)
+	s, err := f.js.Stream(ctx, stream)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	state := s.CachedInfo().State
+	var out []*jetstream.RawStreamMsg
+	for seq := state.FirstSeq; seq <= state.LastSeq && state.Msgs > 0; seq++ {
+		m, err := s.GetMsg(ctx, seq)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func (f fixture) count(tb testing.TB, stream string) int {
+	tb.Helper()
+	s, err := f.js.Stream(testContext(tb), stream)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return int(s.CachedInfo().State.Msgs)
+}
+
+func charge(tenant, key string, amount int64) producer.Message {
+	return producer.Message{Intent: payments.Intent{
+		TenantID: tenant, IdempotencyKey: key, Amount: amount, Currency: "USD", PaymentMethod: "pm_card_visa", OffSession: true,
+		Metadata: map[string]string{"order": "1"},
+	}}
+}
+
+func wantNotStored(tb testing.TB, r producer.Result, again bool, text string) {
+	tb.Helper()
+	if r.Outcome != producer.NotStored || !producer.IsNotStored(r.Err) || producer.MayBeStored(r.Err) ||
+		producer.Retryable(r.Err) != again || !strings.Contains(r.Err.Error(), text) {
+		tb.Fatalf("%v, %v (again: %v); want not stored, again: %v, with %q in it", r.Outcome, r.Err, producer.Retryable(r.Err), again, text)
+	}
+}
+
+func wantUnknown(tb testing.TB, r producer.Result) {
+	tb.Helper()
+	if r.Outcome != producer.Unknown || producer.IsNotStored(r.Err) || !producer.MayBeStored(r.Err) || !producer.Retryable(r.Err) {
+		tb.Fatalf("%v, %v; want unknown", r.Outcome, r.Err)
+	}
+}
+
+// startSmall is a server whose largest message has 4 KiB.
+func startSmall(tb testing.TB) string {
+	tb.Helper()
+	server, err := devstack.StartNATS(devstack.NATSOptions{FastUnsafe: true, MaxPayload: 4 << 10})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { server.Close() })
+	return server.URL()
+}
+
+// storedWhenBack is stored for a server that has just been started again.
+func (f fixture) storedWhenBack(tb testing.TB, stream string) []*jetstream.RawStreamMsg {
+	tb.Helper()
+	if _, err := provision.StreamCreated(testContext(tb), f.js, stream); err != nil {
+		tb.Fatal(err)
+	}
+	return f.stored(tb, stream)
+}

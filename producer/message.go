@@ -1,0 +1,153 @@
+package producer
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// Message is one intent to publish.
+type Message struct {
+	// Intent is what to publish. TenantID and IdempotencyKey are required.
+	// OffSession goes out as it stands: false means that the customer is there.
+	Intent payments.Intent
+	// Lane is the stream to use; the zero value is the interactive lane.
+	Lane payments.Lane
+	// Traceparent is the W3C trace context to send along, "" for the one that
+	// Options.Traceparent finds in the context.
+	Traceparent string
+}
+
+// outgoing is a message that is ready to be sent, or the reason why it never is.
+type outgoing struct {
+	id  payments.ID
+	msg *nats.Msg
+	err *Error
+}
+
+// prepare checks and encodes a message. It does not touch the network.
+func (p *Publisher) prepare(ctx context.Context, m Message) outgoing {
+	out := outgoing{id: m.Intent.ID()}
+	intent := m.Intent.Normalized()
+	if message := payments.CheckTenantID(intent.TenantID); message != "" {
+		out.err = invalid(payments.ReasonInvalid, "tenant_id", message)
+		return out
+	}
+	if payments.ReservedKey(intent.IdempotencyKey) {
+		out.err = invalid(payments.ReasonKeyInvalid, "idempotency_key", `must not contain "`+payments.ChildSeparator+`": it is reserved for the payments of a batch`)
+		return out
+	}
+	if field := intent.CardField(); field != "" {
+		out.err = invalid(payments.ReasonCardNumber, field, "contains what looks like a card number: send a Stripe payment_method instead, and never card data")
+		return out
+	}
+	if err := intent.Validate(); err != nil {
+		out.err = notStored(false, "the intent is not valid", err)
+		return out
+	}
+	route, err := p.route(m.Lane, intent.TenantID)
+	if err != nil {
+		out.err = err
+		return out
+	}
+	body, encodeErr := schema.EncodeIntent(wire(intent))
+	if encodeErr != nil {
+		out.err = notStored(false, "the intent cannot be encoded", encodeErr)
+		return out
+	}
+	out.msg = nats.NewMsg(route.subject)
+	out.msg.Data = body
+	out.msg.Header.Set(jetstream.ExpectedStreamHeader, route.stream)
+	trace := m.Traceparent
+	if trace == "" && p.opts.Traceparent != nil {
+		trace = p.opts.Traceparent(ctx)
+	}
+	if validTraceparent(trace) {
+		out.msg.Header.Set(schema.HeaderTraceparent, trace)
+	}
+	return out
+}
+
+func invalid(reason payments.Reason, field, message string) *Error {
+	return notStored(false, "the intent is not valid",
+		&payments.ValidationError{Reason: reason, Fields: []payments.FieldError{{Field: field, Message: message}}})
+}
+
+// route is where a lane's intents of one tenant go.
+type route struct{ stream, subject string }
+
+func (p *Publisher) route(lane payments.Lane, tenant string) (route, *Error) {
+	var (
+		r   route
+		err error
+	)
+	switch lane {
+	case 0, payments.LaneInteractive:
+		r.stream = p.subjects.StreamIntents()
+		r.subject, err = p.subjects.Intent(tenant)
+	case payments.LaneBulk:
+		r.stream = p.subjects.StreamBulk()
+		r.subject, err = p.subjects.Bulk(tenant)
+	default:
+		return r, notStored(false, "there is no such lane: use the interactive or the bulk lane", nil)
+	}
+	if err != nil {
+		return r, notStored(false, "the tenant makes no subject", err)
+	}
+	return r, nil
+}
+
+// wire is a normalised intent as it stands on the wire. The tenant is left to the
+// subject, which is what the receiver believes.
+func wire(i payments.Intent) schema.Intent {
+	return schema.Intent{
+		IdempotencyKey:            schema.Some(i.IdempotencyKey),
+		Kind:                      some(string(i.Kind)),
+		PaymentID:                 some(i.PaymentID),
+		Amount:                    schema.Some(i.Amount),
+		Currency:                  some(i.Currency),
+		PaymentMethod:             some(i.PaymentMethod),
+		Customer:                  some(i.Customer),
+		Description:               some(i.Description),
+		StatementDescriptorSuffix: some(i.StatementDescriptorSuffix),
+		ReceiptEmail:              some(i.ReceiptEmail),
+		CaptureMethod:             some(string(i.CaptureMethod)),
+		OffSession:                schema.Some(i.OffSession),
+		ReturnURL:                 some(i.ReturnURL),
+		Metadata:                  i.Metadata,
+		ExpiresAt:                 schema.Optional[time.Time]{Value: i.ExpiresAt, Set: !i.ExpiresAt.IsZero()},
+	}
+}
+
+// some is a member that is absent when it is empty.
+func some(s string) schema.Optional[string] { return schema.Optional[string]{Value: s, Set: s != ""} }
+
+// validTraceparent reports whether s has the form of the W3C Trace Context
+// recommendation, section 3.2, version 00. Another one is not sent: a broken
+// trace must not refuse a payment, and a header must not carry line ends.
+func validTraceparent(s string) bool {
+	if len(s) != 55 || s[:3] != "00-" || s[35] != '-' || s[52] != '-' {
+		return false
+	}
+	zero := [2]bool{true, true}
+	for i := 3; i < len(s); i++ {
+		c := s[i]
+		if i == 35 || i == 52 {
+			continue
+		}
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+		if c != '0' && i < 35 {
+			zero[0] = false
+		}
+		if c != '0' && i > 35 && i < 52 {
+			zero[1] = false
+		}
+	}
+	return !zero[0] && !zero[1]
+}
