@@ -1,0 +1,18 @@
+package app
+
+import (
+	"io"
+	"log/slog"
+)
+
+// NewLog writes JSON lines of at least the level.
+func NewLog(w io.Writer, level string) *slog.Logger {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		l = slog.LevelInfo
+	}
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l}))
+}
+
+// discardLog is for commands whose output is for people.
+func discardLog() *slog.Logger { return slog.New(slog.DiscardHandler) }

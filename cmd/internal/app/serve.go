@@ -1,0 +1,243 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oncepay/oncepay/consumer"
+	"github.com/oncepay/oncepay/migrations"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/postgres"
+	"github.com/oncepay/oncepay/payments/stripe"
+	"github.com/oncepay/oncepay/producer"
+)
+
+// ServeOptions are what a caller other than production may add.
+type ServeOptions struct {
+	// Ready is called once everything works, with the address of health and metrics ("" when off).
+	Ready func(addr string)
+	// OnStep is told of every step of every payment.
+	OnStep func(payments.Step, payments.ID)
+	// Relayed is told of every outbox item that has its PubAck and is deleted.
+	Relayed func(n int)
+}
+
+// Budgets of draining, beside the worker's own: Settings.DrainBudget.
+const (
+	httpBudget  = 3 * time.Second
+	relayBudget = 10 * time.Second
+	closeBudget = 10 * time.Second
+)
+
+// service is one serving process, put together.
+type service struct {
+	settings Settings
+	log      *slog.Logger
+	options  ServeOptions
+	metrics  *Metrics
+	store    *postgres.Store
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	gateway  *stripe.Gateway
+	relay    *producer.Relay
+	worker   *consumer.Worker
+	health   *Health
+}
+
+// Serve works until ctx ends, and then drains in order: readiness, HTTP, worker, relay, connections.
+//
+//	JetStream ──▶ worker ──▶ PostgreSQL ──▶ relay ──▶ JetStream
+//	                │
+//	                ▼
+//	             Stripe
+func Serve(ctx context.Context, s Settings, log *slog.Logger, o ServeOptions) error {
+	if err := s.CheckServe(); err != nil {
+		return err
+	}
+	v := &service{settings: s, log: log, options: o, metrics: NewMetrics()}
+	defer v.close()
+	if err := v.connect(ctx); err != nil {
+		return err
+	}
+	if err := v.build(); err != nil {
+		return err
+	}
+	return v.run(ctx)
+}
+
+// connect reaches PostgreSQL, NATS and Stripe, waiting for each as long as it takes, and brings schema and streams to what this version needs.
+func (v *service) connect(ctx context.Context) (err error) {
+	s := v.settings
+	away := func(err error) bool { return payments.Retryable(err) }
+	if err := retry(ctx, v.log, "PostgreSQL", migrations.Unreachable, func() error { return migrations.Up(ctx, s.DatabaseURL) }); err != nil {
+		return fmt.Errorf("ONCEPAY_DATABASE_URL: %w", err)
+	}
+	if v.store, err = v.openStore(ctx); err != nil {
+		return fmt.Errorf("ONCEPAY_DATABASE_URL: %w", err)
+	}
+	if v.nc, v.js, err = ConnectNATS(s, "oncepay", v.log); err != nil {
+		return err
+	}
+	if err := EnsureStreams(ctx, v.js, s); err != nil {
+		return err
+	}
+	if !slices.Contains(s.Roles, RoleWorker) {
+		return nil
+	}
+	return retry(ctx, v.log, "Stripe", away, func() error {
+		v.gateway, err = stripe.New(ctx, stripe.Options{
+			Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: s.StripeTimeout, MaxConns: s.Concurrency,
+		})
+		return err
+	})
+}
+
+func (v *service) openStore(ctx context.Context) (*postgres.Store, error) {
+	return postgres.Open(ctx, v.settings.DatabaseURL, postgres.Options{
+		RequestVersion: stripe.RequestVersion, Namespace: v.settings.Namespace, Logger: v.log,
+		Committed: func(items []payments.OutboxItem) {
+			if v.relay != nil {
+				v.relay.Offer(items)
+			}
+		},
+	})
+}
+
+// build makes the parts of the roles.
+func (v *service) build() (err error) {
+	s := v.settings
+	subjects, _ := s.Streams()
+	v.health = &Health{Metrics: v.metrics, Checks: map[string]func(context.Context) error{
+		"postgres": v.store.Ping,
+		"nats": func(context.Context) error {
+			if !v.nc.IsConnected() {
+				return errors.New("not connected")
+			}
+			return nil
+		},
+	}}
+	v.metrics.Gauge("outbox_depth", "Outbox items not yet stored in their stream.", v.outboxDepth)
+	if slices.Contains(s.Roles, RoleRelay) {
+		if v.relay, err = producer.NewRelay(v.store, v.js, subjects, v.relayOptions()); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(s.Roles, RoleWorker) {
+		return nil
+	}
+	if account := v.gateway.Account(""); account.Livemode {
+		if err := checkSync(context.Background(), s); err != nil {
+			return err
+		}
+	}
+	processor := &payments.Processor{
+		Store: v.store, Gateway: v.gateway, Clock: SystemClock{}, Namespace: s.Namespace, Lease: s.Lease, CallTimeout: s.StripeTimeout,
+		TriesMax: s.MaxTries, Backoff: s.Backoff(), OnStep: v.options.OnStep, OnObservation: v.metrics.Observation,
+	}
+	v.worker, err = consumer.New(consumer.Config{
+		JetStream: v.js, Subjects: subjects, Store: v.store, Processor: processor, Clock: SystemClock{}, Concurrency: s.Concurrency, Lease: s.Lease,
+		NewToken: NewToken, Log: v.log, Observer: v.metrics.Observer(), OnStep: v.options.OnStep,
+	})
+	return err
+}
+
+func (v *service) relayOptions() producer.RelayOptions {
+	return producer.RelayOptions{Observer: producer.RelayObserver{
+		Sent: func(n int) {
+			v.metrics.eventsSent.Add(float64(n))
+			if v.options.Relayed != nil {
+				v.options.Relayed(n)
+			}
+		},
+		Failed: func(n int, _ error) { v.metrics.eventsFailed.Add(float64(n)) },
+	}}
+}
+
+func (v *service) outboxDepth() (float64, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	n, err := v.store.OutboxDepth(ctx)
+	return float64(n), err == nil
+}
+
+// run serves until ctx ends. Listeners are bound before the worker starts, so that a taken port cuts nothing that is in flight.
+func (v *service) run(ctx context.Context) error {
+	g := newGroup(v.log)
+	g.add("readiness", time.Second, func(ctx context.Context) error { <-ctx.Done(); v.health.StopReady(); return nil })
+	addr := ""
+	var admin func()
+	for name, at := range map[string]string{"ONCEPAY_HTTP_ADDR": v.settings.HTTPAddr, "ONCEPAY_ADMIN_ADDR": v.settings.AdminAddr} {
+		if at == "" {
+			continue
+		}
+		listener, err := net.Listen("tcp", at)
+		if err != nil {
+			return &UsageError{name + ": " + err.Error()}
+		}
+		serve := func() { g.add(name, httpBudget, serveHTTP(listener, v.health.Handler())) }
+		if name == "ONCEPAY_ADMIN_ADDR" {
+			admin = serve // operators watch a drain to its end
+			continue
+		}
+		addr = listener.Addr().String()
+		serve()
+	}
+	if v.worker != nil {
+		g.add("worker", v.settings.DrainBudget+5*time.Second, func(ctx context.Context) error { return v.worker.Run(ctx, v.settings.DrainBudget) })
+	}
+	if v.relay != nil {
+		g.add("relay", relayBudget, v.relay.Run)
+	}
+	if admin != nil {
+		admin()
+	}
+	v.log.Info("oncepay works", "roles", v.settings.Roles, "http", addr)
+	if v.options.Ready != nil {
+		v.options.Ready(addr)
+	}
+	err := g.serve(ctx)
+	v.log.Info("oncepay stopped")
+	return err
+}
+
+// serveHTTP serves until its context ends, and then lets requests finish.
+func serveHTTP(listener net.Listener, h http.Handler) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+		failed := make(chan error, 1)
+		go func() { failed <- server.Serve(listener) }()
+		select {
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpBudget)
+			defer cancel()
+			return server.Shutdown(stop)
+		}
+	}
+}
+
+// close ends what was opened, in reverse: flushers, then NATS with its acks, then the pool.
+func (v *service) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeBudget)
+	defer cancel()
+	if v.nc != nil {
+		_ = v.nc.FlushWithContext(ctx) // acks on their way
+		v.nc.Close()
+	}
+	if v.store != nil {
+		_ = v.store.Close(ctx)
+	}
+	if v.gateway != nil {
+		v.gateway.Close()
+	}
+}

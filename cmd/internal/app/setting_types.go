@@ -1,0 +1,135 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/schema"
+)
+
+// The roles that this version can play.
+const (
+	RoleWorker = "worker"
+	RoleRelay  = "relay"
+)
+
+// Roles lists the roles that are built.
+func Roles() []string { return []string{RoleWorker, RoleRelay} }
+
+func text(field func(*Settings) *string) func(*Settings, string) error {
+	return func(s *Settings, v string) error { *field(s) = v; return nil }
+}
+
+// secret is a value, or file:/path of one, so that it need not stand in an environment.
+func secret(field func(*Settings) *string) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		if path, ok := strings.CutPrefix(v, "file:"); ok {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return fmt.Errorf("the file cannot be read: %w", errors.Unwrap(err))
+			}
+			if v = strings.TrimSpace(string(data)); v == "" {
+				return errors.New("the file is empty")
+			}
+		}
+		*field(s) = v
+		return nil
+	}
+}
+
+func boolean(field func(*Settings) *bool) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return errors.New("must be true or false")
+		}
+		*field(s) = b
+		return nil
+	}
+}
+
+func number(field func(*Settings) *int, least int) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < least {
+			return fmt.Errorf("must be a whole number, at least %d", least)
+		}
+		*field(s) = n
+		return nil
+	}
+}
+
+func whole(field func(*Settings) *int64, least int64) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < least {
+			return fmt.Errorf("must be a whole number, at least %d", least)
+		}
+		*field(s) = n
+		return nil
+	}
+}
+
+func duration(field func(*Settings) *time.Duration, least time.Duration) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < least {
+			return fmt.Errorf("must be a duration such as 30s or 5m, at least %s", least)
+		}
+		*field(s) = d
+		return nil
+	}
+}
+
+func oneOf(field func(*Settings) *string, words ...string) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		if !slices.Contains(words, v) {
+			return errors.New("must be one of " + strings.Join(words, ", "))
+		}
+		*field(s) = v
+		return nil
+	}
+}
+
+func prefix(s *Settings, v string) error {
+	if _, err := schema.NewSubjects(v); err != nil {
+		return err
+	}
+	s.SubjectPrefix = v
+	return nil
+}
+
+// namespace goes into hashes beside zero bytes, and into metadata.
+func namespace(s *Settings, v string) error {
+	if v == "" || len(v) > 63 || strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("must be 1 to 63 printable ASCII characters without spaces")
+	}
+	s.Namespace = v
+	return nil
+}
+
+func onlyUnlimited(_ *Settings, v string) error {
+	if v != "0" {
+		return errors.New("this version has no rate budget yet; set 0 (unlimited), and lower ONCEPAY_CONCURRENCY to send less")
+	}
+	return nil
+}
+
+func roles(s *Settings, v string) error {
+	s.Roles = nil
+	for role := range strings.SplitSeq(v, ",") {
+		role = strings.TrimSpace(role)
+		if !slices.Contains(Roles(), role) {
+			return errors.New("must be a list of " + strings.Join(Roles(), ", "))
+		}
+		if !slices.Contains(s.Roles, role) {
+			s.Roles = append(s.Roles, role)
+		}
+	}
+	return nil
+}

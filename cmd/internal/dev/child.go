@@ -1,0 +1,93 @@
+package dev
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// workerCommand is the hidden command of a worker process.
+const workerCommand = "worker-process"
+
+// child is one worker process. It shares our process group and holds the read end of a pipe whose write end only we have: when we die, however
+// we die, the pipe ends and so does the child.
+type child struct {
+	command *exec.Cmd
+	pipe    io.Closer
+	ready   chan string // where it serves health and metrics
+	exited  chan struct{}
+	err     error
+}
+
+// startChild starts a worker process with the environment; its log goes to logs.
+func startChild(env map[string]string, logs io.Writer) (*child, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{command: exec.Command(program, workerCommand), ready: make(chan string, 1), exited: make(chan struct{})}
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); !strings.HasPrefix(name, "ONCEPAY_") || name == "ONCEPAY_SABOTAGE" {
+			c.command.Env = append(c.command.Env, pair)
+		}
+	}
+	for name, value := range env {
+		c.command.Env = append(c.command.Env, name+"="+value)
+	}
+	c.command.Stderr = logs
+	if c.pipe, err = c.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.command.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if addr, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
+				c.ready <- addr
+			}
+		}
+		c.err = c.command.Wait()
+		close(c.exited)
+	}()
+	return c, nil
+}
+
+// waitReady returns once the child works.
+func (c *child) waitReady(ctx context.Context) (string, error) {
+	select {
+	case addr := <-c.ready:
+		return addr, nil
+	case <-c.exited:
+		return "", fmt.Errorf("a worker process ended while it started: %w", errors.Join(c.err, errors.New("see its log above")))
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// kill ends the child as a crash would.
+func (c *child) kill() {
+	_ = c.command.Process.Kill()
+	<-c.exited
+}
+
+// stop lets the child drain, and kills it when it takes too long.
+func (c *child) stop(within time.Duration) {
+	_ = c.pipe.Close()
+	select {
+	case <-c.exited:
+	case <-time.After(within):
+		c.kill()
+	}
+}

@@ -1,0 +1,8 @@
+// Package consumer is the worker: it takes intents from JetStream and due tickets from the store, and sees each to a recorded outcome.
+//
+// A message goes intake -> Admit -> Settle -> ack, in one goroutine of straight-line code; a due ticket goes Take -> Settle. No more is pulled
+// than there are slots for. A message is held until its payment's outcome is recorded and gets one word, ack: no nak, no heartbeat. Where
+// nothing could be committed nothing is said, and AckWait brings the message back.
+//
+// Meaning is decided in package payments; what is done with a message follows from it in outcome.go, which knows nothing of Stripe.
+package consumer

@@ -1,0 +1,185 @@
+package consumer
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// message is what a JetStream message says, apart from how it was delivered.
+type message struct {
+	subject string
+	headers map[string][]string
+	data    []byte
+}
+
+// refusal is why a message can never become a payment. Its text is safe: it names fields and remedies, never a value.
+type refusal struct {
+	reason  payments.Reason
+	message string
+	erase   bool // the message holds a card number: nothing of it may be kept anywhere
+}
+
+// reading is what intake makes of a message: an intent to admit, or a refusal. Tenant and key are what is safe to file a dead letter under.
+type reading struct {
+	tenant       string
+	key          string
+	lane         payments.Lane
+	intent       payments.Intent
+	existingOnly bool // the key is a batch child's: attach to its row, never create one
+	refused      *payments.ValidationError
+	refusal      *refusal
+}
+
+const cardRemedy = "contains what looks like a card number; send a Stripe payment_method instead, and never card data"
+
+// read maps the wire to the domain. It is pure and total: whatever the bytes are, it says what they are or why they are nothing. The order is
+// that of CONTRACT: card numbers, syntax, key, tenant; business validation is only noted here, since a conflict is decided before it.
+func read(subjects schema.Subjects, m message) reading {
+	kind, tenant, err := subjects.ParseSubject(m.subject)
+	r := reading{tenant: tenant, lane: payments.LaneInteractive}
+	if kind == schema.SubjectBulk || kind == schema.SubjectBatch {
+		r.lane = payments.LaneBulk
+	}
+	if where := cardIn(m); where != "" {
+		r.refusal = &refusal{reason: payments.ReasonCardNumber, message: where + " " + cardRemedy, erase: true}
+		if err != nil || payments.ContainsCardNumber([]byte(tenant)) {
+			r.tenant = ""
+		}
+		return r
+	}
+	if key, ok := schema.PeekKey(m.data); ok && !payments.ContainsCardNumber([]byte(key)) {
+		r.key = key
+	}
+	switch {
+	case err != nil:
+		r.tenant = ""
+		return r.refuse(payments.ReasonTenantUnknown, "subject: "+err.Error())
+	case kind == schema.SubjectBatch:
+		return r.refuse(payments.ReasonInvalid, "subject: batches are not accepted by this version; publish each payment on the bulk lane under a key of its own")
+	case kind != schema.SubjectIntent && kind != schema.SubjectBulk:
+		return r.refuse(payments.ReasonInvalid, "subject: this is not a subject for payment intents")
+	}
+	wire, err := schema.DecodeIntent(m.data)
+	if err != nil {
+		return r.refuse(decodeReason(err), err.Error())
+	}
+	return r.fill(wire, m.headers)
+}
+
+func (r reading) refuse(reason payments.Reason, text string) reading {
+	r.refusal = &refusal{reason: reason, message: text}
+	return r
+}
+
+// fill takes the key from body or header, checks whom the intent belongs to, and normalises it.
+func (r reading) fill(wire schema.Intent, headers map[string][]string) reading {
+	key, reason, text := keyOf(wire, headers)
+	if reason != "" {
+		return r.refuse(reason, text)
+	}
+	r.key = key
+	if wire.TenantID.Set && wire.TenantID.Value != r.tenant {
+		return r.refuse(payments.ReasonTenantMismatch, "tenant_id: is not the tenant of the subject; leave it out or publish on that tenant's own subject")
+	}
+	r.existingOnly = payments.ReservedKey(key)
+	r.intent = toDomain(wire, r.tenant, key).Normalized()
+	if field := r.intent.CardField(); field != "" {
+		// Only escapes can bring a number here that the raw bytes did not show.
+		r.key = ""
+		r.refusal = &refusal{reason: payments.ReasonCardNumber, message: field + " " + cardRemedy, erase: true}
+		return r
+	}
+	r.refused = r.intent.Validate()
+	return r
+}
+
+// keyOf reads the idempotency key: from the body, the header, or both when they agree.
+func keyOf(wire schema.Intent, headers map[string][]string) (key string, reason payments.Reason, text string) {
+	header, present, err := schema.ParseKeyHeader(schema.HeaderLines(headers, schema.HeaderIdempotencyKey))
+	if err != nil {
+		return "", payments.ReasonKeyInvalid, err.Error()
+	}
+	key = wire.IdempotencyKey.Or(header)
+	switch {
+	case !present && !wire.IdempotencyKey.Set:
+		return "", payments.ReasonKeyMissing, "idempotency_key: " + payments.CheckKey("")
+	case present && wire.IdempotencyKey.Set && header != wire.IdempotencyKey.Value:
+		return "", payments.ReasonKeyInvalid, "idempotency_key: the member and the Idempotency-Key header differ; send one of them"
+	}
+	if problem := payments.CheckKey(key); problem != "" {
+		return "", payments.ReasonKeyInvalid, "idempotency_key: " + problem
+	}
+	return key, "", ""
+}
+
+func toDomain(wire schema.Intent, tenant, key string) payments.Intent {
+	return payments.Intent{
+		TenantID:                  tenant,
+		IdempotencyKey:            key,
+		Kind:                      payments.Kind(wire.Kind.Value),
+		PaymentID:                 wire.PaymentID.Value,
+		Amount:                    wire.Amount.Value,
+		Currency:                  wire.Currency.Value,
+		Customer:                  wire.Customer.Value,
+		PaymentMethod:             wire.PaymentMethod.Value,
+		Description:               wire.Description.Value,
+		StatementDescriptorSuffix: wire.StatementDescriptorSuffix.Value,
+		ReceiptEmail:              wire.ReceiptEmail.Value,
+		CaptureMethod:             payments.CaptureMethod(wire.CaptureMethod.Value),
+		OffSession:                wire.OffSession.Or(true),
+		ReturnURL:                 wire.ReturnURL.Value,
+		Metadata:                  wire.Metadata,
+		ExpiresAt:                 wire.ExpiresAt.Value,
+	}
+}
+
+// decodeReason tells bytes that are no message at all from a message that is not an intent.
+func decodeReason(err error) payments.Reason {
+	var d *schema.DecodeError
+	if errors.As(err, &d) && !d.Malformed {
+		return payments.ReasonInvalid
+	}
+	return payments.ReasonUndecodable
+}
+
+// cardIn names the part of a message that holds a card number, or returns "".
+func cardIn(m message) string {
+	switch {
+	case payments.ContainsCardNumber(m.data):
+		return "payload:"
+	case payments.ContainsCardNumber([]byte(m.subject)):
+		return "subject:"
+	}
+	for name, lines := range m.headers {
+		if payments.ContainsCardNumber([]byte(name)) || payments.ContainsCardNumber([]byte(strings.Join(lines, "\n"))) {
+			return "headers:"
+		}
+	}
+	return ""
+}
+
+// wireHeaders writes headers as NATS does on the wire, names in order, so that any bytes survive in a dead letter.
+func wireHeaders(headers map[string][]string) []byte {
+	if len(headers) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	b.WriteString("NATS/1.0\r\n")
+	names := make([]string, 0, len(headers))
+	for name := range headers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, line := range headers[name] {
+			b.WriteString(name + ": " + line + "\r\n")
+		}
+	}
+	b.WriteString("\r\n")
+	return b.Bytes()
+}

@@ -1,0 +1,121 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// The bounds of one pull. It stays open until it is filled or expires, holding the slots it was made for, so it asks for little where little
+// has come lately.
+const (
+	pullMin    = 4
+	pullMax    = 256
+	pullExpiry = 2 * time.Second
+)
+
+// lane pulls one stream's messages.
+type lane struct {
+	w      *Worker
+	lane   payments.Lane
+	stream string
+	name   string // of the durable consumer
+	want   int    // size of the next pull
+
+	consumer jetstream.Consumer
+	source   jetstream.Stream
+	created  time.Time // the stream's: a re-created stream counts from 1 again
+}
+
+// origin is the stream that a batch of messages came from, as it was when they were pulled.
+type origin struct {
+	stream  jetstream.Stream
+	name    string
+	created time.Time
+	lane    payments.Lane
+}
+
+func newLane(w *Worker, l payments.Lane, stream, name string) *lane {
+	return &lane{w: w, lane: l, stream: stream, name: name, want: pullMin}
+}
+
+// pull asks for as many messages as there are slots for, until ctx ends.
+func (l *lane) pull(ctx, work context.Context) {
+	failures := 0
+	for l.w.pauseWhileAway(ctx) {
+		want := l.want
+		if l.w.storeAway.Load() {
+			want = 1 // a probe: whatever fails now has to come back after AckWait
+		}
+		n := l.w.slots.acquire(ctx, l.lane, want)
+		if n == 0 {
+			return
+		}
+		got, err := l.pullOnce(ctx, work, n)
+		l.w.slots.release(l.lane, n-got)
+		if l.w.Observer.InFlight != nil {
+			l.w.Observer.InFlight(l.w.slots.inUse())
+		}
+		l.want = min(max(2*got, pullMin), pullMax, max(1, l.w.Concurrency/4))
+		if err == nil || ctx.Err() != nil {
+			failures = 0
+			continue
+		}
+		failures++
+		l.consumer = nil // the stream or the consumer may have been made anew
+		l.w.Log.Warn("pulling failed; it is tried again", "stream", l.stream, "error", err)
+		if !wait(ctx, min(time.Duration(failures)*250*time.Millisecond, 5*time.Second)) {
+			return
+		}
+	}
+}
+
+// pullOnce pulls up to n messages and starts a goroutine for each; the goroutine gives its slot back. It returns how many it started.
+func (l *lane) pullOnce(ctx, work context.Context, n int) (int, error) {
+	if err := l.resolve(ctx); err != nil {
+		return 0, err
+	}
+	pull, cancel := context.WithTimeout(ctx, pullExpiry)
+	defer cancel()
+	batch, err := l.consumer.Fetch(n, jetstream.FetchContext(pull))
+	if err != nil {
+		return 0, err
+	}
+	got := 0
+	origin := origin{stream: l.source, name: l.stream, created: l.created, lane: l.lane}
+	for msg := range batch.Messages() {
+		got++
+		l.w.handlers.Go(func() {
+			defer l.w.slots.release(l.lane, 1)
+			l.w.handle(work, origin, msg)
+		})
+	}
+	err = batch.Error()
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return got, err
+}
+
+// resolve binds to the lane's stream and durable consumer, which the operator's migrate step made.
+func (l *lane) resolve(ctx context.Context) error {
+	if l.consumer != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	stream, err := l.w.JetStream.Stream(ctx, l.stream)
+	if err != nil {
+		return err
+	}
+	consumer, err := stream.Consumer(ctx, l.name)
+	if err != nil {
+		return err
+	}
+	l.source, l.created, l.consumer = stream, stream.CachedInfo().Created, consumer
+	return nil
+}

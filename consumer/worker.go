@@ -1,0 +1,117 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// lastRecords is how long records may still take once the drain time is over.
+const lastRecords = 3 * time.Second
+
+// Worker competes with all other workers for intents and due tickets. Any number may run; the store decides who owns what.
+type Worker struct {
+	Config
+	slots *slots
+	lanes []*lane
+
+	// alone is held for reading by everybody who works on a payment, and for writing by one that must not take bystanders with it.
+	alone sync.RWMutex
+	// starting serialises suspect messages: one at a time, so that the one that kills the process is known.
+	starting sync.Mutex
+
+	wakeDue   chan struct{}
+	storeAway atomic.Bool // the last thing the store said was that it is unavailable
+	stopping  atomic.Bool
+	handlers  sync.WaitGroup
+}
+
+// New returns a Worker; Run starts it.
+func New(c Config) (*Worker, error) {
+	c.setDefaults()
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	w := &Worker{Config: c, slots: newSlots(c.Concurrency), wakeDue: make(chan struct{}, 1)}
+	w.lanes = []*lane{
+		newLane(w, payments.LaneInteractive, c.Subjects.StreamIntents(), schema.ConsumerIntent),
+		newLane(w, payments.LaneBulk, c.Subjects.StreamBulk(), schema.ConsumerBulk),
+	}
+	return w, nil
+}
+
+// Run works until ctx ends, and then drains: it stops pulling and taking, admits unclaimed what was pulled and not started, and lets what is in
+// flight finish on its own time, at most drain long (calls to Stripe go on; a charge that Stripe has answered is recorded). It returns nil
+// after a complete drain.
+func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
+	// What is in flight must outlive ctx: an answer of Stripe that is not recorded has to be asked for again.
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	var loops sync.WaitGroup
+	for _, l := range w.lanes {
+		loops.Go(func() { l.pull(ctx, work) })
+	}
+	loops.Go(func() { w.takeDue(ctx, work) })
+	<-ctx.Done()
+	w.stopping.Store(true)
+	done := make(chan struct{})
+	go func() {
+		loops.Wait()
+		w.handlers.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(drain)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-timer.C:
+		stopWork() // calls to Stripe end, as unknown outcomes
+		select {
+		case <-done:
+		case <-time.After(lastRecords):
+		}
+		return errors.New("consumer: the drain time ended with payments in flight; their tickets bring them back")
+	}
+}
+
+// InFlight is how many payments this worker is busy with.
+func (w *Worker) InFlight() int { return w.slots.inUse() }
+
+// WakeDue makes the worker look for due tickets at once.
+func (w *Worker) WakeDue() {
+	select {
+	case w.wakeDue <- struct{}{}:
+	default:
+	}
+}
+
+// noteStore remembers whether the store answers, so that nothing is pulled into failure while it is away.
+func (w *Worker) noteStore(err error) {
+	w.storeAway.Store(err != nil && payments.Retryable(err))
+}
+
+// pauseWhileAway waits a moment while the store is away and reports whether to go on; the caller then tries with a single item.
+func (w *Worker) pauseWhileAway(ctx context.Context) bool {
+	if !w.storeAway.Load() {
+		return ctx.Err() == nil
+	}
+	return wait(ctx, time.Second)
+}
+
+// wait sleeps for d and reports whether ctx still stands.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
