@@ -2,6 +2,7 @@ package payments
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -12,9 +13,17 @@ import (
 // Two rules stand above all others. A send without a definite answer is unknown, never failed (I7). And while an earlier send is in doubt,
 // nothing that a later one is answered proves that the earlier did not charge: only Stripe's records do.
 func Decide(p Payment, o Observation, now time.Time, triesMax int) (Transition, error) {
+	o.RetryAfter = min(max(o.RetryAfter, 0), RetryAfterMax)
+	p.InDoubt = p.InDoubt || p.Status == StatusUnknown
+	if !slices.Contains(ObservationKinds(), o.Kind) {
+		return Transition{}, Errorf(CodeInternal, "no rule for the observation %q", o.Kind)
+	}
+	if p.Status == StatusPending {
+		return decidePending(p, o, now), nil
+	}
 	switch o.Kind {
 	case ObservedAnswer:
-		return decideAnswer(p, o), nil
+		return decideAnswer(p, o, now), nil
 	case ObservedDecline:
 		return decideDecline(p, o), nil
 	case ObservedInvalid:
@@ -22,41 +31,42 @@ func Decide(p Payment, o Observation, now time.Time, triesMax int) (Transition, 
 	case ObservedNotSent, ObservedHeldBack, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked:
 		return decideNothingExecuted(p, o, triesMax), nil
 	case ObservedKeyConflict:
-		return unknown(p, ReasonKeyConflict, Delay{Step: 1, Soon: true}), nil
+		return unknown(p, ReasonKeyConflict, nextLook(p, o)), nil
 	case ObservedInUse:
-		return unknown(p, ReasonKeyInUse, Delay{Step: 1, Soon: true, AtLeast: o.RetryAfter}), nil
+		return unknown(p, ReasonKeyInUse, nextLook(p, o)), nil
 	case ObservedUnclear:
-		return unknown(p, ReasonNoAnswer, Delay{Step: p.Rounds + 1, Soon: true}), nil
+		return unknown(p, ReasonNoAnswer, nextLook(p, o)), nil
 	case ObservedRecords:
 		return decideRecords(p, o, now), nil
 	case ObservedNoRecords:
 		return decideNoRecords(p, o), nil
-	case ObservedObject:
-		return decideObject(p, o), nil
-	default:
-		return Transition{}, Errorf(CodeInternal, "no rule for the observation %q", o.Kind)
+	default: // an object that nobody asked for: only pending payments are retrieved
+		return decideUnaskedObject(p, o, now), nil
 	}
 }
 
 // Expire ends a payment whose expires_at passed before anything was sent.
-func Expire(p Payment) Transition { return Transition{Status: StatusExpired, Reason: ReasonExpired} }
+func Expire(p Payment) Transition {
+	return Transition{Status: StatusExpired, Reason: ReasonExpired, ClearSubmit: p.FirstSubmitAt.IsZero()}
+}
 
 // decideAnswer: a 2xx to our submit.
-func decideAnswer(p Payment, o Observation) Transition {
+func decideAnswer(p Payment, o Observation, now time.Time) Transition {
 	if o.Object == nil || o.Object.ID == "" || o.Object.Status == "" {
-		return unknown(p, ReasonNoAnswer, Delay{Step: p.Rounds + 1, Soon: true})
+		return unknown(p, ReasonNoAnswer, nextLook(p, o))
 	}
 	if p.InDoubt && !o.Replayed && !SabotageNoLook {
 		// This send was executed anew, so what became of the earlier one is still open: one more look.
 		return unknown(p, ReasonConfirming, Delay{Step: 1, Soon: true})
 	}
-	return adopt(p, o, *o.Object)
+	return adopt(p, o, *o.Object, now)
 }
 
-// decideDecline: a 402. Once an earlier send is in doubt it may have been another attempt that was declined.
+// decideDecline: a 402. Once an earlier send is in doubt it may have been another attempt that was declined; and a decline that comes with a
+// PaymentIntent which holds or moves money contradicts itself.
 func decideDecline(p Payment, o Observation) Transition {
-	if p.InDoubt && !SabotageNoLook {
-		return unknown(p, ReasonConfirming, Delay{Step: 1, Soon: true})
+	if p.InDoubt && !SabotageNoLook || o.Object != nil && o.Object.Status.movesMoney() {
+		return unknown(p, ReasonConfirming, nextLook(p, o))
 	}
 	t := settled(StatusFailed, "", o.Object)
 	t.Failure = o.Failure
@@ -113,8 +123,10 @@ func decideRecords(p Payment, o Observation, now time.Time) Transition {
 	case len(o.Found) > 1:
 		return settled(StatusNeedsReview, ReasonSeveral, nil)
 	case len(o.Found) == 1:
-		return adopt(p, o, o.Found[0])
-	case MaySend(p, p.FirstSubmitAt, now):
+		return adopt(p, o, o.Found[0], now)
+	case foreign(p, o.Account):
+		return unknown(p, ReasonAccountChanged, Delay{Long: true}) // another account's empty list proves nothing
+	case !p.FirstSubmitAt.IsZero() && MaySend(p, p.FirstSubmitAt, now):
 		return Transition{ThenSend: true}
 	}
 	absentFrom := p.LastSubmitAt.Add(AbsenceAfter)
@@ -140,31 +152,12 @@ func decideRecords(p Payment, o Observation, now time.Time) Transition {
 // decideNoRecords: the records could not be read to their end; the payment stays where it is.
 func decideNoRecords(p Payment, o Observation) Transition {
 	t := unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter})
-	if p.Status == StatusPending {
-		t.Status, t.Reason, t.InDoubt = StatusPending, p.Reason, p.InDoubt
-	}
 	t.AbsentAt = p.AbsentAt
 	return t
 }
 
-// decideObject: the PaymentIntent of a pending payment, read again.
-func decideObject(p Payment, o Observation) Transition {
-	if o.Object == nil || o.Object.ID != p.StripePaymentIntent {
-		return settled(StatusNeedsReview, ReasonMissingAtStripe, nil)
-	}
-	t := adopt(p, o, *o.Object)
-	if t.Status == StatusPending {
-		t.Rounds = p.Rounds + 1
-		t.Delay = Delay{Step: t.Rounds}
-		if t.Reason == p.Reason {
-			t.Object = nil
-		}
-	}
-	return t
-}
-
 // adopt gives a payment the state of Stripe's object, if that is the object which the intent asked for.
-func adopt(p Payment, o Observation, pi PaymentIntent) Transition {
+func adopt(p Payment, o Observation, pi PaymentIntent, now time.Time) Transition {
 	if field := disagreement(p, o.Account, pi); field != "" {
 		return settled(StatusNeedsReview, fmt.Sprintf("%s: %s", ReasonDisagrees, field), &pi)
 	}
@@ -188,9 +181,10 @@ func adopt(p Payment, o Observation, pi PaymentIntent) Transition {
 	default:
 		return settled(StatusNeedsReview, ReasonUnknownStatus, &pi)
 	}
-	t := unknown(p, ReasonConfirming, Delay{Step: p.Rounds + 1})
-	t.Object = nil
-	return t
+	if p.InDoubt && !p.LastSubmitAt.IsZero() && !now.Before(p.LastSubmitAt.Add(AbsenceAfter)) {
+		return settled(StatusNeedsReview, ReasonConfirming, &pi) // Stripe has left it half done: nobody else will end it
+	}
+	return unknown(p, ReasonConfirming, Delay{Step: p.Rounds + 1})
 }
 
 func adoptDecline(pi PaymentIntent) Transition {
@@ -207,7 +201,7 @@ func disagreement(p Payment, account Account, pi PaymentIntent) string {
 	switch {
 	case p.StripeAccount != "" && account.ID != p.StripeAccount:
 		return "account"
-	case pi.Livemode != account.Livemode:
+	case foreign(p, account), pi.Livemode != account.Livemode:
 		return "livemode"
 	case pi.Amount != p.Amount:
 		return "amount"
@@ -221,6 +215,11 @@ func disagreement(p Payment, account Account, pi PaymentIntent) string {
 	return ""
 }
 
+// foreign reports whether the payment is pinned to another account, or to the other mode of this one.
+func foreign(p Payment, a Account) bool {
+	return p.StripeAccount != "" && (a.ID != p.StripeAccount || a.Livemode != p.Livemode)
+}
+
 func authenticationRequired(f *Failure) bool {
 	return f != nil && (f.Code == "authentication_required" || f.DeclineCode == "authentication_required")
 }
@@ -228,6 +227,14 @@ func authenticationRequired(f *Failure) bool {
 // settled is a status that nobody has to act on.
 func settled(s Status, reason string, pi *PaymentIntent) Transition {
 	return Transition{Status: s, Reason: reason, Object: pi}
+}
+
+// soonRounds is for how many rounds a payment that stays in doubt is looked up soon: then an outage of hours is on, and the delay grows.
+const soonRounds = 3
+
+// nextLook is when to look after a send that proved nothing: soon after the first one.
+func nextLook(p Payment, o Observation) Delay {
+	return Delay{Step: p.Rounds + 1, Soon: !p.InDoubt || p.Rounds < soonRounds, AtLeast: o.RetryAfter}
 }
 
 // unknown: a charge may exist.

@@ -33,8 +33,8 @@ func Next(p Payment, now time.Time) Action {
 		return ActionRest
 	case p.Status == StatusPending && p.StripePaymentIntent != "":
 		return ActionRetrieve
-	case p.InDoubt && !SabotageNoLook:
-		return ActionLook
+	case (p.InDoubt || p.Status == StatusUnknown || p.Status == StatusPending) && !SabotageNoLook:
+		return ActionLook // unknown and pending are in doubt by their meaning
 	case p.Expired(now):
 		return ActionExpire
 	default:

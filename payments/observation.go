@@ -62,6 +62,11 @@ const (
 	StripeCanceled              StripeStatus = "canceled"
 )
 
+// movesMoney reports whether the customer's money was taken, is held, or is on its way.
+func (s StripeStatus) movesMoney() bool {
+	return s == StripeSucceeded || s == StripeRequiresCapture || s == StripeProcessing
+}
+
 // PaymentIntent is what we read of Stripe's object of that name.
 type PaymentIntent struct {
 	ID             string

@@ -64,7 +64,11 @@ type Delay struct {
 	Long    bool // only a person or a long time can mend it: the cap
 }
 
-// Quiet reports whether a transition would tell nobody anything new: it only moves the ticket.
+// RetryAfterMax bounds what a Retry-After header may ask for: a wrong one must not put a payment to sleep for years.
+const RetryAfterMax = time.Hour
+
+// Quiet reports whether a transition would tell nobody anything new, so that it leaves no timeline entry and no event. The row and the ticket are
+// written all the same: InDoubt, AbsentAt and Rounds must be stored, or absence would never be proven.
 func (t Transition) Quiet(p Payment) bool {
 	return t.Status == p.Status && t.Reason == p.Reason && !t.CountTry && t.Object == nil && t.DeadLetter == ""
 }
@@ -91,8 +95,8 @@ func (b Backoff) After(d Delay, rnd func(n int64) int64) time.Duration {
 	case d.Step <= 0:
 	default:
 		ceiling := b.Max
-		if shift := d.Step - 1; shift < 32 {
-			ceiling = min(b.Max, b.First<<shift)
+		if shift := d.Step - 1; shift < 63 && b.First <= b.Max>>shift {
+			ceiling = b.First << shift
 		}
 		if d.Soon {
 			ceiling = min(ceiling, b.SoonMax)
