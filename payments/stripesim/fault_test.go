@@ -137,7 +137,9 @@ func TestHangEndsWithItsClient(t *testing.T) {
 	r := newRig(t, Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan result, 1)
-	go func() { done <- r.do(call{path: intentsPath, key: "k", form: pay(), fault: FaultCommitThenHang, ctx: ctx}) }()
+	go func() {
+		done <- r.do(call{path: intentsPath, key: "k", form: pay(), fault: FaultCommitThenHang, ctx: ctx})
+	}()
 	mustNil(t, r.sim.WaitHung(deadline(t), 1))
 	cancel()
 	if res := <-done; !errors.Is(res.err, context.Canceled) {

@@ -242,3 +242,16 @@ func mustNil(t *testing.T, err error) {
 
 // isReset says whether the connection ended by RST.
 func isReset(err error) bool { return err != nil && errors.Is(err, errReset) }
+
+func newContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), 20*time.Second)
+}
+
+func newRequest(t *testing.T, r *rig, f url.Values) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(deadline(t), "POST", r.web.URL+intentsPath, strings.NewReader(f.Encode()))
+	mustNil(t, err)
+	req.Header.Set("Authorization", "Bearer sk_test_123")
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return req
+}
