@@ -95,6 +95,8 @@ func (g *Gateway) observeError(p payments.Payment, x *exchange, o payments.Obser
 	o.Detail = fmt.Sprintf("Stripe answered %d %s", x.status, strings.TrimSpace(e.Type+" "+e.Code))
 	kind := classify(x.status, e)
 	switch {
+	case kind == payments.ObservedUnclear:
+		return o
 	case kind == payments.ObservedDecline:
 		switch {
 		case e.names && e.Intent == nil:
