@@ -153,25 +153,34 @@ func (b *book) addCharge(a *account, in *intent, note *chargeNote, at time.Time)
 	}
 }
 
-// tick settles every PaymentIntent that is due. A ledger file that cannot be
-// written leaves them for the next tick. Call with mu held.
+// tick settles every PaymentIntent that is due. One that a request has locked
+// waits for the next tick, the request going first; so do all when the ledger
+// file cannot be written. Call with mu held.
 func (b *book) tick(now time.Time) {
+	var busy []dueItem
 	for len(b.due) > 0 && b.due[0].at <= now.UnixNano() {
 		item := b.due[0]
-		if item.slot.busy { // a confirm or cancel is deciding; it goes first
-			return
-		}
-		if current := item.slot.current; current.Due == item.at {
-			eff := settle(current)
-			at := time.Unix(0, item.at).UTC()
-			rec := &record{Account: item.account.id, Intent: eff.intent, Changed: true, Charge: eff.charge, At: item.at}
-			if b.journal.append(rec) != nil {
-				return
-			}
-			b.apply(item.account, eff.intent, eff.charge, at)
+		if item.slot.busy {
+			busy = append(busy, item)
+		} else if item.slot.current.Due == item.at && b.settleItem(item) != nil {
+			break
 		}
 		heap.Pop(&b.due)
 	}
+	for _, item := range busy {
+		heap.Push(&b.due, item)
+	}
+}
+
+// settleItem writes and applies what the clock does to one PaymentIntent.
+func (b *book) settleItem(item dueItem) error {
+	eff := settle(item.slot.current)
+	rec := &record{Account: item.account.id, Intent: eff.intent, Changed: true, Charge: eff.charge, At: item.at}
+	if err := b.journal.append(rec); err != nil {
+		return err
+	}
+	b.apply(item.account, eff.intent, eff.charge, time.Unix(0, item.at).UTC())
+	return nil
 }
 
 // find returns a PaymentIntent's current state.

@@ -37,9 +37,6 @@ func readConfirmation(v *values) (c *confirmation, e *apiError) {
 	if c.errorOnAuth, e = v.flag("error_on_requires_action"); e != nil {
 		return nil, e
 	}
-	if c.offSession && c.returnURL != "" {
-		return nil, invalid("", "return_url", "You cannot pass return_url when off_session is true: there is nobody to send back.")
-	}
 	return c, nil
 }
 

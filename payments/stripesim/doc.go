@@ -52,6 +52,24 @@
 // not count it, though a rule's `times` is spent when the request arrives.
 // Whatever the fault, a committed PaymentIntent is listed at once.
 //
+// A rule chooses by method (POST if left out), exact path and metadata of the
+// request's own form. It begins at its nth match, hits each match with its
+// rate, and ends after `times` hits. The first rule that hits decides; every
+// rule counts every match.
+//
+// # Control
+//
+// These need no key and are never under /v1. Bodies are strict JSON; what is
+// wrong with them is answered 400 with error.type simulator_error.
+//
+//	GET    /_sim/ledger       Ledger
+//	GET    /_sim/summary      Summary
+//	POST   /_sim/faults       a Rule; nth, times and rate may not be 0
+//	DELETE /_sim/faults       drops all rules, lets hung calls have their answers
+//	POST   /_sim/limits       Limits, replacing all of them
+//	POST   /_sim/clock        {"advance_s":90000}, forwards only
+//	POST   /_sim/idempotency  {"enabled":false}
+//
 // # What is kept
 //
 // With Options.Path set, state survives SIGKILL: requests, PaymentIntents,

@@ -263,3 +263,24 @@ func TestResetWithoutConnectionEndsTheStream(t *testing.T) {
 	}()
 	reset(recorderOnly{})
 }
+
+// On a GET the faults change the answer alone.
+func TestFaultsOnReads(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{})
+	id := at(r.pay("k").object(t), "id").(string)
+	for name, want := range map[string]int{
+		FaultCommitThen500: 500, FaultCommitThen503: 503, FaultHTML502: 502, FaultGarbage200: 200, FaultInUse409: 409, FaultLockTimeout429: 429,
+		FaultRateLimit429: 429, FaultUnauthorized401: 401, FaultShouldRetryTrue: 200, "slow:1": 200,
+		FaultResetBefore: 0, FaultCommitThenReset: 0, FaultTruncateBody: 200,
+	} {
+		res := r.do(call{method: "GET", path: intentsPath + "/" + id, fault: name})
+		if res.status != want || (res.err != nil) != (want == 0 || name == FaultTruncateBody) {
+			t.Errorf("%s: status %d, error %v", name, res.status, res.err)
+		}
+		if e := r.last(); e.Fault != name || e.Executed || e.Status != want {
+			t.Errorf("%s: ledger has %+v", name, e)
+		}
+	}
+	r.get(intentsPath+"/"+id).want(t, 200, map[string]any{"status": "succeeded"})
+}

@@ -25,7 +25,7 @@ type Request struct {
 	IdempotencyKey string    `json:"idempotency_key"`
 	BodySHA256     string    `json:"body_sha256"`    // hex, of the raw body
 	Fault          string    `json:"fault"`          // the one that was applied, or empty
-	Status         int       `json:"status"`         // that went out; 0 while none did (in flight, reset, hung)
+	Status         int       `json:"status"`         // that went out; 0 if in flight, reset, or held back by commit_then_hang
 	Repeat         bool      `json:"repeat"`         // a POST under a key that an earlier POST carried
 	Executed       bool      `json:"executed"`       // a POST that got as far as executing
 	Replayed       bool      `json:"replayed"`       // answered from the key store

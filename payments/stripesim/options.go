@@ -40,7 +40,7 @@ type Options struct {
 	Account     string           // account of the keys; DefaultAccount if empty
 	Keys        []Key            // accepted keys; none means any sk_test_… or rk_test_…
 	Clock       func() time.Time // time.Now if nil; AdvanceClock adds to it
-	Latency     time.Duration    // time between validation and execution
+	Latency     time.Duration    // between validation and execution, in whole milliseconds
 	DebitSettle time.Duration    // time until a bank debit settles; 4 days if 0
 	Seed        uint64           // of ids and of rules with a rate; random if 0
 	Logger      *slog.Logger     // discards if nil; never sees keys or bodies

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"time"
+	"unicode/utf8"
 )
 
 // maxBody bounds a form: far above 50 metadata entries of 500 characters.
@@ -191,6 +192,8 @@ func (s *Server) post(a *attempt, latency time.Duration) reply {
 	switch {
 	case a.blankKey:
 		return refusal(invalid("", "Idempotency-Key", "The Idempotency-Key header is blank. Leave it out, or send a key."))
+	case !utf8.ValidString(key):
+		return refusal(invalid("", "Idempotency-Key", "The Idempotency-Key header is not valid UTF-8."))
 	case len(key) > 255:
 		return refusal(invalid("", "Idempotency-Key", "Idempotency keys can have up to 255 characters."))
 	}

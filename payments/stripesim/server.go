@@ -144,7 +144,7 @@ func (s *Server) enter() bool {
 }
 
 // Close frees hung and waiting calls without an answer, waits for all others
-// to finish, and closes the ledger file. Later requests find their connection
+// to finish (Options.OnCommit included), and closes the ledger file. Later requests find their connection
 // closed. Closing again returns the first result.
 func (s *Server) Close() error {
 	s.gate.Lock()
