@@ -1,0 +1,241 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// relayPatience is how often an item that fails beside others that do not is tried
+// again at once. After that it is left to the outbox's hold.
+const relayPatience = 3
+
+// relayLane is the one committer of one stream: a stream in trouble does not hold
+// up the other.
+type relayLane struct {
+	relay  *Relay
+	stream string
+	wake   chan struct{}
+	flying atomic.Pointer[time.Time] // since when the oldest item in hand is here
+
+	mu     sync.Mutex // held while a group is under way
+	sender groupSender
+}
+
+func (l *relayLane) nudge() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends group after group until ctx ends. A group that is under way by then is
+// finished.
+func (l *relayLane) run(ctx context.Context) {
+	failures := 0
+	for ctx.Err() == nil {
+		if l.relay.queue.empty(l) {
+			select {
+			case <-l.wake:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		runtime.Gosched() // let those who commit right now offer first: larger groups
+		if _, err := l.pass(ctx, true); err != nil {
+			failures++
+			sleep(ctx, l.relay.opts.pause(failures))
+			continue
+		}
+		failures = 0
+	}
+}
+
+// pass sends one group and settles what is stored. With keep, what failed is
+// queued again, unless it keeps failing beside others that do not: that is left to
+// the outbox, so that it holds up nobody; err then says that nothing got through.
+// Without keep all that failed is left to the outbox, and err says why.
+func (l *relayLane) pass(ctx context.Context, keep bool) (settled int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.relay
+	group := r.queue.take(l, r.opts.MaxGroup)
+	if len(group) == 0 {
+		return 0, nil
+	}
+	began := r.opts.Now()
+	l.flying.Store(&group[0].since)
+	defer func() {
+		l.flying.Store(nil)
+		r.observeDepth()
+	}()
+
+	stored, again, refused, err := l.publish(ctx, group)
+	if err != nil {
+		r.observeFailed(l.stream, len(again)+len(refused), err)
+	}
+	r.queue.release(refused)
+	if len(stored) == 0 && keep {
+		if len(again) == 0 {
+			return 0, nil // nothing here will ever be taken; no reason to pause
+		}
+		r.queue.putBack(l, again)
+		return 0, err
+	}
+	if keep {
+		again = r.retry(l, again)
+	}
+	r.queue.release(again)
+	if len(stored) == 0 {
+		return 0, err
+	}
+	if settleErr := l.settle(ctx, stored, keep); settleErr != nil {
+		return 0, errors.Join(err, settleErr)
+	}
+	if r.opts.Observer.Sent != nil {
+		r.opts.Observer.Sent(l.stream, len(stored), r.opts.Now().Sub(began))
+	}
+	if keep {
+		err = nil // something got through: go on at once
+	}
+	return len(stored), err
+}
+
+// retry queues again what has not failed too often, and returns the rest.
+func (r *Relay) retry(l *relayLane, failed []waiting) (tooOften []waiting) {
+	var again []waiting
+	for _, w := range failed {
+		if w.tries++; w.tries < relayPatience {
+			again = append(again, w)
+		} else {
+			tooOften = append(tooOften, w)
+		}
+	}
+	r.queue.putBack(l, again)
+	return tooOften
+}
+
+// publish sends a group, on a context of its own: what is under way when the
+// program ends is still finished, within AckTimeout. It returns what is stored,
+// what may be taken later, what never will be as it is, and the first error.
+func (l *relayLane) publish(ctx context.Context, group []waiting) (stored, again, refused []waiting, first error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.relay.opts.AckTimeout)
+	defer cancel()
+	messages := make([]*nats.Msg, 0, len(group))
+	sent := make([]waiting, 0, len(group))
+	for _, w := range group {
+		m, err := l.message(w.item)
+		if err != nil {
+			refused = append(refused, w)
+			first = firstError(first, fmt.Errorf("outbox item %d: %w", w.item.ID, err))
+			continue
+		}
+		messages, sent = append(messages, m), append(sent, w)
+	}
+	for i, f := range l.sender.send(ctx, messages) {
+		switch {
+		case f.err == nil: // a duplicate too: the event id is in the stream
+			stored = append(stored, sent[i])
+		case f.err.Again:
+			again = append(again, sent[i])
+		default:
+			refused = append(refused, sent[i])
+		}
+		if f.err != nil {
+			first = firstError(first, fmt.Errorf("outbox item %d: %w", sent[i].item.ID, f.err))
+		}
+	}
+	return stored, again, refused, first
+}
+
+// message is an outbox item as it goes on the stream.
+//
+// An event carries its id as Nats-Msg-Id, which drops a second copy that another
+// process sends in the same moment. For intents that would be wrong, since the
+// duplicate window knows neither tenant nor body; here it is right: an event's id
+// belongs to one transition of one payment of one tenant, and whatever is sent
+// under it is the same bytes. A dead letter's copy carries none: the same dead
+// letter is copied again when a replay fails again.
+func (l *relayLane) message(item payments.OutboxItem) (*nats.Msg, error) {
+	var (
+		subject string
+		err     error
+	)
+	switch item.Kind {
+	case payments.OutboxEvent:
+		subject, err = l.relay.subjects.Event(item.TenantID, item.EventType)
+	case payments.OutboxDeadLetter:
+		// The tenant comes from a message that nobody could make sense of.
+		tenant := item.TenantID
+		if !schema.ValidTenant(tenant) {
+			tenant = schema.UnknownTenant
+		}
+		subject, err = l.relay.subjects.Dead(tenant)
+	default:
+		err = errors.New("its kind is neither event nor dead_letter")
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := nats.NewMsg(subject)
+	m.Data = item.Body
+	m.Header.Set(jetstream.ExpectedStreamHeader, l.stream)
+	if item.Kind == payments.OutboxEvent && item.EventID != "" {
+		m.Header.Set(schema.HeaderMsgID, item.EventID)
+	}
+	return m, nil
+}
+
+// settle deletes stored items from the outbox in one go. While the outbox is
+// unavailable it goes on trying, if keep is set, until ctx ends: with nothing to
+// poll there is nothing better to do, and each further try may save a second
+// sending. Whatever cannot be settled is sent again when its hold has run out.
+func (l *relayLane) settle(ctx context.Context, stored []waiting, keep bool) error {
+	r := l.relay
+	defer r.queue.release(stored)
+	ids := make([]int64, len(stored))
+	for i, w := range stored {
+		ids[i] = w.item.ID
+	}
+	for failures := 1; ; failures++ {
+		attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.AckTimeout)
+		err := r.outbox.Sent(attempt, ids)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("settle %d sent items: %w", len(ids), err)
+		r.observeFailed(l.stream, len(ids), err)
+		if !keep || !payments.Retryable(err) || !sleep(ctx, r.opts.pause(failures)) {
+			return err
+		}
+	}
+}
+
+func firstError(first, err error) error {
+	if first != nil {
+		return first
+	}
+	return err
+}
+
+// sleep reports whether d passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
