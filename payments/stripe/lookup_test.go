@@ -38,7 +38,7 @@ func inOrder(answers ...string) answerer {
 	}
 	return func(_ int, c net.Conn, _ request) bool {
 		io.WriteString(c, <-turn)
-		return true
+		return false
 	}
 }
 

@@ -97,20 +97,15 @@ func (g *Gateway) observeError(p payments.Payment, x *exchange, o payments.Obser
 	switch {
 	case kind == payments.ObservedUnclear:
 		return o
-	case kind == payments.ObservedDecline:
-		switch {
-		case e.names && e.Intent == nil:
-			o.Detail += ", about something that is no PaymentIntent"
-			return o
-		case e.Intent != nil && (!about(p, *e.Intent) || moved(e.Intent.Status)):
-			o.Detail += ", about another payment or one that moved money"
-			return o
-		}
-		o.Object = e.Intent
-	case e.names && kind == payments.ObservedInvalid:
-		// A refusal that names a PaymentIntent was raised while executing: something exists.
-		o.Detail += ", naming a PaymentIntent"
+	case !e.names:
+	case e.Intent == nil:
+		o.Detail += ", about something that is no PaymentIntent"
 		return o
+	case !about(p, *e.Intent) || moves(e.Intent.Status):
+		o.Detail += ", about another payment, or one that was not refused"
+		return o
+	case kind == payments.ObservedDecline:
+		o.Object = e.Intent
 	}
 	o.Kind, o.Failure = kind, g.failure(e)
 	return o
@@ -139,13 +134,13 @@ func about(p payments.Payment, pi payments.PaymentIntent) bool {
 	return !ok || id == p.ID.String()
 }
 
-// moved reports whether money moved, or may yet, in this status.
-func moved(s payments.StripeStatus) bool {
+// moves reports whether money moved, or may yet without another request of ours, in this status. No refusal is about such a PaymentIntent.
+func moves(s payments.StripeStatus) bool {
 	switch s {
-	case payments.StripeSucceeded, payments.StripeProcessing, payments.StripeRequiresCapture:
-		return true
+	case payments.StripeRequiresPaymentMethod, payments.StripeRequiresConfirmation, payments.StripeCanceled:
+		return false
 	}
-	return false
+	return true
 }
 
 // retryAfter reads seconds or an HTTP date (RFC 9110, 10.2.3).
