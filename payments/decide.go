@@ -103,7 +103,7 @@ func decideNothingExecuted(p Payment, o Observation, triesMax int) Transition {
 	case ObservedRateLimited:
 		t.Reason = ReasonRateLimited
 	case ObservedLocked:
-		t.Reason, t.Delay.Soon = ReasonLocked, true
+		t.Reason, t.Delay.Soon = ReasonLocked, p.Rounds < soonRounds
 	}
 	// Only the owner that set first_submit_at may clear it: a later one that cannot dial must not erase the time of an earlier send.
 	t.ClearSubmit = nothingLeft && p.FirstSubmitAt.IsZero()
@@ -121,7 +121,7 @@ func decideNothingExecuted(p Payment, o Observation, triesMax int) Transition {
 func decideRecords(p Payment, o Observation, now time.Time) Transition {
 	switch {
 	case len(o.Found) > 1:
-		return settled(StatusNeedsReview, ReasonSeveral, nil)
+		return review(ReasonSeveral, nil)
 	case len(o.Found) == 1:
 		return adopt(p, o, o.Found[0], now)
 	case foreign(p, o.Account):
@@ -159,7 +159,7 @@ func decideNoRecords(p Payment, o Observation) Transition {
 // adopt gives a payment the state of Stripe's object, if that is the object which the intent asked for.
 func adopt(p Payment, o Observation, pi PaymentIntent, now time.Time) Transition {
 	if field := disagreement(p, o.Account, pi); field != "" {
-		return settled(StatusNeedsReview, fmt.Sprintf("%s: %s", ReasonDisagrees, field), &pi)
+		return review(fmt.Sprintf("%s: %s", ReasonDisagrees, field), &pi)
 	}
 	switch pi.Status {
 	case StripeSucceeded:
@@ -179,10 +179,10 @@ func adopt(p Payment, o Observation, pi PaymentIntent, now time.Time) Transition
 		return adoptDecline(pi)
 	case StripeRequiresConfirmation:
 	default:
-		return settled(StatusNeedsReview, ReasonUnknownStatus, &pi)
+		return review(ReasonUnknownStatus, &pi)
 	}
 	if p.InDoubt && !p.LastSubmitAt.IsZero() && !now.Before(p.LastSubmitAt.Add(AbsenceAfter)) {
-		return settled(StatusNeedsReview, ReasonConfirming, &pi) // Stripe has left it half done: nobody else will end it
+		return review(ReasonConfirming, &pi) // Stripe has left it half done: nobody else will end it
 	}
 	return unknown(p, ReasonConfirming, Delay{Step: p.Rounds + 1})
 }
@@ -227,6 +227,13 @@ func authenticationRequired(f *Failure) bool {
 // settled is a status that nobody has to act on.
 func settled(s Status, reason string, pi *PaymentIntent) Transition {
 	return Transition{Status: s, Reason: reason, Object: pi}
+}
+
+// review leaves the decision to a person. The doubt stays: should the payment be taken up again, it is looked up before anything is sent.
+func review(reason string, pi *PaymentIntent) Transition {
+	t := settled(StatusNeedsReview, reason, pi)
+	t.InDoubt = true
+	return t
 }
 
 // soonRounds is for how many rounds a payment that stays in doubt is looked up soon: then an outage of hours is on, and the delay grows.

@@ -13,11 +13,11 @@ func decidePending(p Payment, o Observation, now time.Time) Transition {
 		// Only a pending payment whose PaymentIntent is not stored is looked up.
 		switch {
 		case len(o.Found) > 1:
-			return settled(StatusNeedsReview, ReasonSeveral, nil)
+			return review(ReasonSeveral, nil)
 		case len(o.Found) == 1:
 			return adopt(p, o, o.Found[0], now)
 		case !foreign(p, o.Account):
-			return settled(StatusNeedsReview, ReasonMissingAtStripe, nil)
+			return review(ReasonMissingAtStripe, nil)
 		}
 	}
 	return stillPending(p, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter})
@@ -26,7 +26,7 @@ func decidePending(p Payment, o Observation, now time.Time) Transition {
 // decideObject: the PaymentIntent of a pending payment, read again.
 func decideObject(p Payment, o Observation, now time.Time) Transition {
 	if o.Object == nil || p.StripePaymentIntent == "" || o.Object.ID != p.StripePaymentIntent {
-		return settled(StatusNeedsReview, ReasonMissingAtStripe, nil)
+		return review(ReasonMissingAtStripe, nil)
 	}
 	t := adopt(p, o, *o.Object, now)
 	if t.Status == StatusPending && t.Reason == p.Reason {

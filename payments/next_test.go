@@ -1,0 +1,110 @@
+package payments
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+var testNow = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+
+func TestNextExhaustively(t *testing.T) {
+	t.Parallel()
+	for _, status := range append(Statuses(), "nonsense") {
+		for _, inDoubt := range []bool{false, true} {
+			for _, sent := range []time.Time{{}, testNow.Add(-time.Minute), testNow.Add(-30 * time.Hour)} {
+				for _, expires := range []time.Time{{}, testNow.Add(time.Minute), testNow, testNow.Add(-time.Minute)} {
+					for _, pi := range []string{"", "pi_1"} {
+						p := Payment{Status: status, InDoubt: inDoubt, FirstSubmitAt: sent, LastSubmitAt: sent, StripePaymentIntent: pi}
+						p.ExpiresAt = expires
+						expired := !expires.IsZero() && !expires.After(testNow)
+						var want Action
+						switch status {
+						case StatusReceived, StatusWaiting:
+							want = ActionSend
+							if expired {
+								want = ActionExpire
+							}
+							if inDoubt {
+								want = ActionLook
+							}
+						case StatusUnknown:
+							want = ActionLook
+						case StatusPending:
+							want = ActionLook
+							if pi != "" {
+								want = ActionRetrieve
+							}
+						default:
+							want = ActionRest
+						}
+						if got := Next(p, testNow); got != want {
+							t.Errorf("%s, in doubt %v, sent %v, expires %v, PaymentIntent %q: %s, want %s", status, inDoubt, sent, expires, pi, got, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestMaySend(t *testing.T) {
+	t.Parallel()
+	const window = 23 * time.Hour // Stripe may forget a key after 24
+	for _, c := range []struct {
+		start, expires time.Time
+		want           bool
+	}{
+		{testNow, time.Time{}, true},
+		{testNow.Add(-window + 1), time.Time{}, true},
+		{testNow.Add(-window), time.Time{}, false},
+		{testNow.Add(-48 * time.Hour), time.Time{}, false},
+		{testNow, testNow.Add(1), true},
+		{testNow, testNow, false},
+		{testNow, testNow.Add(-1), false},
+		{testNow.Add(-48 * time.Hour), testNow.Add(-1), false},
+	} {
+		p := Payment{Intent: Intent{ExpiresAt: c.expires}}
+		if got := MaySend(p, c.start, testNow); got != c.want {
+			t.Errorf("window from %v, expires %v: %v", c.start, c.expires, got)
+		}
+	}
+}
+
+func TestWindowStart(t *testing.T) {
+	t.Parallel()
+	c := Claim{Payment: Payment{FirstSubmitAt: testNow.Add(-time.Hour)}, ClaimedAt: testNow}
+	if got := c.WindowStart(); !got.Equal(testNow) {
+		t.Errorf("nothing is in doubt and the window began at %v", got)
+	}
+	c.Payment.InDoubt = true
+	if got := c.WindowStart(); !got.Equal(testNow.Add(-time.Hour)) {
+		t.Errorf("a send is in doubt and the window began at %v", got)
+	}
+}
+
+func TestExpire(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []time.Time{{}, testNow} {
+		got := Expire(Payment{FirstSubmitAt: sent})
+		if got.Status != StatusExpired || got.Reason != ReasonExpired || got.InDoubt || got.ClearSubmit != sent.IsZero() {
+			t.Errorf("sent %v: %+v", sent, got)
+		}
+	}
+	for _, s := range []Status{StatusReceived, StatusWaiting} {
+		if !s.CanMove(StatusExpired) {
+			t.Errorf("%s cannot expire", s)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	if LaneInteractive.String() != "interactive" || LaneBulk.String() != "bulk" {
+		t.Error("the lanes' names changed")
+	}
+	token := Token{0xde, 0xad, 0xbe, 0xef, 1}
+	if token.String() != "deadbeef" || token.IsZero() || !(Token{}).IsZero() || fmt.Sprint(token) != "deadbeef" {
+		t.Error("a token shows more or less than its first four bytes")
+	}
+}
