@@ -16,6 +16,8 @@ import (
 // oldestMajor is the oldest PostgreSQL that Oncepay supports.
 const oldestMajor = 15
 
+const howToInstall = "install it (Debian and Ubuntu: apt-get install postgresql; Red Hat: dnf install postgresql-server; macOS: brew install postgresql@17)"
+
 // binaries is one installed PostgreSQL.
 type binaries struct {
 	dir   string // holds postgres and initdb
@@ -112,11 +114,11 @@ func chooseBinaries(ctx context.Context, as account, dataDir string) (binaries, 
 		return all[0], nil
 	}
 	if as.drop {
-		return binaries{}, fmt.Errorf("no PostgreSQL %d or newer found: install it (Debian and Ubuntu: apt-get install postgresql; Red Hat: dnf install postgresql-server; macOS: brew install postgresql@17)", oldestMajor)
+		return binaries{}, fmt.Errorf("no PostgreSQL %d or newer found: %s", oldestMajor, howToInstall)
 	}
-	dir, err := fetchEmbedded()
+	dir, err := fetchEmbedded(embeddedHome(), embeddedRepository)
 	if err != nil {
-		return binaries{}, fmt.Errorf("no PostgreSQL %d or newer found and fetching one failed (%w): install it (Debian and Ubuntu: apt-get install postgresql; Red Hat: dnf install postgresql-server; macOS: brew install postgresql@17)", oldestMajor, err)
+		return binaries{}, fmt.Errorf("no PostgreSQL %d or newer found and fetching one failed (%w): %s", oldestMajor, err, howToInstall)
 	}
 	major, err := majorOf(ctx, as, filepath.Join(dir, "postgres"))
 	if err != nil {

@@ -143,6 +143,9 @@ func initialise(ctx context.Context, w *watcher, bin binaries, as account, dir s
 		return err
 	}
 	if err := os.Rename(staging, dir); err != nil {
+		if done, _ := isDataDir(dir); done {
+			return nil // somebody else was faster; the lock tells who may use it
+		}
 		return err
 	}
 	return syncDir(filepath.Dir(dir))

@@ -1,7 +1,7 @@
 package devstack
 
 import (
-	"fmt"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +12,8 @@ import (
 
 // embeddedVersion is what is fetched where no PostgreSQL is installed.
 const embeddedVersion = embeddedpostgres.V17
+
+const embeddedRepository = "https://repo1.maven.org/maven2"
 
 // embeddedHome is where a fetched PostgreSQL stays; "" when there is no cache
 // directory (no HOME).
@@ -39,11 +41,10 @@ func embeddedBinaries() string {
 
 // fetchEmbedded downloads PostgreSQL's binaries. The library can only fetch by
 // starting a server, so a throw-away one is started once and stopped again; from
-// then on its binaries are used like any other.
-func fetchEmbedded() (string, error) {
-	home := embeddedHome()
+// then on its binaries are used like any other. They come from a Maven repository.
+func fetchEmbedded(home, repository string) (string, error) {
 	if home == "" {
-		return "", fmt.Errorf("no cache directory: set HOME")
+		return "", errors.New("no cache directory: set HOME")
 	}
 	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
 		return "", err
@@ -64,6 +65,7 @@ func fetchEmbedded() (string, error) {
 		RuntimePath(filepath.Join(staging, "runtime")).
 		DataPath(filepath.Join(staging, "data")).
 		BinariesPath(filepath.Join(staging, "binaries")).
+		BinaryRepositoryURL(repository).
 		StartTimeout(time.Minute).
 		Logger(io.Discard))
 	if err := server.Start(); err != nil {
@@ -72,8 +74,11 @@ func fetchEmbedded() (string, error) {
 	if err := server.Stop(); err != nil {
 		return "", err
 	}
-	if err := os.Rename(filepath.Join(staging, "binaries"), home); err != nil && embeddedBinaries() == "" {
-		return "", err
+	bin := filepath.Join(home, "bin")
+	if err := os.Rename(filepath.Join(staging, "binaries"), home); err != nil {
+		if _, missing := os.Stat(filepath.Join(bin, "postgres")); missing != nil {
+			return "", err
+		}
 	}
-	return filepath.Join(home, "bin"), nil
+	return bin, nil
 }

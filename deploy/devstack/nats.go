@@ -34,8 +34,8 @@ type NATSOptions struct {
 	// MaxStore bounds JetStream's store in bytes; 0 lets the server choose by the
 	// free space on the disk.
 	MaxStore int64
-	// FastUnsafe leaves out the fsync after every write: acknowledged messages
-	// survive the end of the process, but not of the machine. For tests.
+	// FastUnsafe keeps a temporary store in memory where that is possible: syncing
+	// costs nothing there, and nothing survives the machine. For tests.
 	FastUnsafe bool
 }
 
@@ -59,7 +59,7 @@ func StartNATS(options NATSOptions) (*NATS, error) {
 		Host:                   "127.0.0.1",
 		Port:                   options.Port,
 		JetStream:              true,
-		SyncAlways:             !options.FastUnsafe,
+		SyncAlways:             true,
 		MaxPayload:             options.MaxPayload,
 		JetStreamMaxStore:      options.MaxStore,
 		NoSigs:                 true,
@@ -102,6 +102,9 @@ func (n *NATS) open(options NATSOptions) (err error) {
 		}
 	}
 	n.options.StoreDir = store
+	if err := errors.Join(checkPort(options.Port), checkPort(options.MonitorPort)); err != nil {
+		return err
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.launchFree(options)

@@ -128,7 +128,7 @@ func TestNATSMonitoringShowsSync(t *testing.T) {
 		if varz.Host != "127.0.0.1" || varz.HTTPHost != "127.0.0.1" || varz.MaxPayload != 1<<20 {
 			t.Errorf("%+v", varz)
 		}
-		if varz.JetStream.Config.SyncAlways == fast {
+		if !varz.JetStream.Config.SyncAlways {
 			t.Errorf("sync_always is %t", varz.JetStream.Config.SyncAlways)
 		}
 		url := n.MonitorURL()
@@ -164,8 +164,8 @@ func TestNATSRefuses(t *testing.T) {
 	}
 	defer taken.Close()
 	for want, options := range map[string]NATSOptions{
-		"in use by another":      {StoreDir: dir},
-		"address already in use": {Port: taken.Addr().(*net.TCPAddr).Port},
+		"in use by another": {StoreDir: dir},
+		"is in use: choose": {Port: taken.Addr().(*net.TCPAddr).Port},
 	} {
 		n, err := StartNATS(options)
 		if err == nil {

@@ -30,6 +30,9 @@ func startParent(t *testing.T, binary, mode string, env []string, as *syscall.Cr
 	cmd := exec.Command(binary)
 	cmd.Env = append([]string{parentMode + "=" + mode}, env...)
 	cmd.Dir = "/"
+	if as == nil {
+		cmd.Dir = t.TempDir() // private: nobody else may even enter it
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: as}
 	out, err := cmd.StdoutPipe()
 	if err != nil {

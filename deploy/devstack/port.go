@@ -2,6 +2,7 @@ package devstack
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -23,6 +24,17 @@ func freePort() (int, error) {
 		}
 	}
 	return 0, errors.New("no free TCP port found on 127.0.0.1")
+}
+
+// checkPort says at once what is wrong with a port that was asked for; 0 is none.
+func checkPort(port int) error {
+	if port < 0 || port > 65535 {
+		return fmt.Errorf("port %d: must be between 1 and 65535, or 0 for a free one", port)
+	}
+	if port != 0 && !portFree(port) {
+		return fmt.Errorf("port %d on 127.0.0.1 is in use: choose another, or 0 for a free one", port)
+	}
+	return nil
 }
 
 func portFree(port int) bool {

@@ -126,6 +126,9 @@ func (p *Postgres) prepare(ctx context.Context) (err error) {
 	if err := takeOver(ctx, p.dataDir); err != nil {
 		return err
 	}
+	if err := checkPort(p.options.Port); err != nil {
+		return err
+	}
 	secret, err := os.ReadFile(filepath.Join(p.dataDir, passwordFile))
 	if err != nil {
 		return fmt.Errorf("data directory %s was not made by this program (%w): name another one", p.dataDir, err)

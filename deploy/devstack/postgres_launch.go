@@ -91,10 +91,11 @@ func (p *Postgres) launchOnce(ctx context.Context) (said string, err error) {
 	if p.options.DataDir == "" {
 		death = syscall.SIGQUIT
 	}
-	p.proc, err = p.watch.start(childSpec{kind: "run", as: p.as, dir: p.dataDir, argv: p.argv(), out: log, death: death})
+	proc, err := p.watch.start(childSpec{kind: "run", as: p.as, dir: p.dataDir, argv: p.argv(), out: log, death: death})
 	if err != nil {
 		return "", err
 	}
+	p.proc = proc
 	if err = p.awaitReady(ctx); err == nil {
 		return "", nil
 	}

@@ -2,6 +2,7 @@ package devstack
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -312,6 +313,11 @@ func TestStartRefuses(t *testing.T) {
 	if err := os.Chown(filepath.Join(old, "PG_VERSION"), 65534, -1); err != nil && os.Geteuid() == 0 {
 		t.Fatal(err)
 	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { taken.Close() })
 	for name, test := range map[string]struct {
 		options PostgresOptions
 		want    string
@@ -319,7 +325,8 @@ func TestStartRefuses(t *testing.T) {
 		"somebody's files":   {PostgresOptions{DataDir: strange}, "neither empty nor a PostgreSQL data directory"},
 		"another version":    {PostgresOptions{DataDir: old}, "PostgreSQL 9, which is not installed"},
 		"a wrong setting":    {PostgresOptions{FastUnsafe: true, Settings: map[string]string{"no_such": "1"}}, "no_such"},
-		"an impossible port": {PostgresOptions{FastUnsafe: true, Port: 70000}, "70000"},
+		"an impossible port": {PostgresOptions{FastUnsafe: true, Port: 70000}, "between 1 and 65535"},
+		"a taken port":       {PostgresOptions{FastUnsafe: true, Port: taken.Addr().(*net.TCPAddr).Port}, "is in use: choose another"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -375,4 +382,39 @@ func TestManyMayStopAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ping(t, p)
+}
+
+func TestOneOfTwoGetsANewDirectory(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(openDir(t), "data")
+	started := make([]*Postgres, 2)
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for i := range started {
+		wg.Go(func() {
+			started[i], errs[i] = StartPostgres(t.Context(), PostgresOptions{DataDir: dir, FastUnsafe: true})
+		})
+	}
+	wg.Wait()
+	running := 0
+	for i, p := range started {
+		if errs[i] != nil {
+			if !strings.Contains(errs[i].Error(), "in use") {
+				t.Error(errs[i])
+			}
+			continue
+		}
+		running++
+		ping(t, p)
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if running != 1 {
+		t.Fatalf("%d servers on one directory: %v", running, errs)
+	}
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("left beside it: %v %v", entries, err)
+	}
 }

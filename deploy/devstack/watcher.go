@@ -23,7 +23,8 @@ import (
 //
 // then stops what still runs and removes the temporary directories. $1 is the
 // signal that stops a postmaster: INT (orderly) or QUIT (at once). It ignores
-// the terminal's signals, since it has to outlive the parent.
+// the terminal's signals, since it has to outlive the parent. "kill -s" is the one
+// form that every shell takes together with "--" and a process group.
 const watchScript = `
 trap '' HUP INT QUIT TERM
 stop=$1; shift
@@ -50,10 +51,10 @@ await() {
   done
 }
 case $what in
-init) kill -KILL -- "-$pid" 2>/dev/null ;;
+init) kill -s KILL -- "-$pid" 2>/dev/null ;;
 run)
-  kill -"$stop" "$pid" 2>/dev/null
-  await 50 || { kill -QUIT "$pid" 2>/dev/null; await 30; } || { kill -KILL "$pid" 2>/dev/null; await 10; }
+  kill -s "$stop" "$pid" 2>/dev/null
+  await 50 || { kill -s QUIT "$pid" 2>/dev/null; await 30; } || { kill -s KILL "$pid" 2>/dev/null; await 10; }
   ;;
 esac
 n=0

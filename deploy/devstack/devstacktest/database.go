@@ -2,6 +2,7 @@ package devstacktest
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"reflect"
 	"sync"
@@ -12,7 +13,7 @@ import (
 )
 
 // databaseLimit bounds every step of making and dropping a database.
-const databaseLimit = time.Minute
+const databaseLimit = 2 * time.Minute
 
 // Migrate brings an empty database to a schema. It must close its connections
 // before it returns: PostgreSQL copies no database that somebody is connected to.
@@ -69,7 +70,10 @@ func (t *template) build(ctx context.Context, server *devstack.Postgres, migrate
 	if err := server.CreateDatabase(ctx, t.name); err != nil {
 		return err
 	}
-	return migrate(ctx, server.DSN(t.name))
+	if err := migrate(ctx, server.DSN(t.name)); err != nil {
+		return fmt.Errorf("migrate the template: %w", err)
+	}
+	return nil
 }
 
 // Via is the DSN, or any other URL, with addr as its host and port: the same

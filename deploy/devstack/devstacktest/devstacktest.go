@@ -73,8 +73,8 @@ func Postgres(tb testing.TB) *devstack.Postgres {
 	})
 }
 
-// NATS is this test binary's NATS server with JetStream and monitoring, without
-// fsync. A test that stops it starts one of its own with devstack.StartNATS.
+// NATS is this test binary's NATS server with JetStream and monitoring, its
+// store in memory where that is possible. A test that stops it starts one of its own with devstack.StartNATS.
 func NATS(tb testing.TB) *devstack.NATS {
 	tb.Helper()
 	return sharedNATS.get(tb, func() (*devstack.NATS, error) {
