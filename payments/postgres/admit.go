@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// admission is one request on its way through a flush.
+type admission struct {
+	payments.AdmitRequest
+	id          payments.ID
+	fingerprint [32]byte
+	details     string
+	// leaseFrom is the process's wall-clock time before the first attempt.
+	leaseFrom time.Time
+}
+
+func (a *admission) key() key { return key{a.Intent.TenantID, a.id} }
+
+// inserts reports whether the request may create its row.
+func (a *admission) inserts() bool { return a.Refused == nil && !a.ExistingOnly }
+
+func (a *admission) weight() int {
+	return 256 + len(a.Intent.IdempotencyKey) + len(a.Intent.Customer) + len(a.Intent.PaymentMethod) + len(a.details)
+}
+
+// Admit implements payments.Store: it stores a payment and its ticket if the key is new, and reads whichever row is there. Concurrent calls
+// share their commits. A request whose text PostgreSQL cannot keep, or with Claim and without a token or lease, is CodeInvalid: such a one
+// should not have passed validation.
+func (s *Store) Admit(ctx context.Context, r payments.AdmitRequest) (payments.Admission, error) {
+	a, refused, err := prepare(r)
+	if err != nil {
+		return payments.Admission{}, err
+	}
+	if refused {
+		return payments.Admission{Verdict: payments.VerdictRefused}, nil
+	}
+	done, err := s.admits.Do(ctx, a)
+	return done, translate(err)
+}
+
+// prepare does, in the caller's goroutine, all that needs no database. refused says that the request names no key that could be looked up.
+func prepare(r payments.AdmitRequest) (a *admission, refused bool, err error) {
+	r.Intent = r.Intent.Normalized()
+	i := r.Intent
+	if problem := payments.CheckTenantID(i.TenantID); problem != "" {
+		return nil, r.Refused != nil, refusal(r, "tenant_id", problem)
+	}
+	if problem := payments.CheckKey(i.IdempotencyKey); problem != "" {
+		return nil, r.Refused != nil, refusal(r, "idempotency_key", problem)
+	}
+	a = &admission{AdmitRequest: r, id: i.ID(), fingerprint: payments.Fingerprint(i)}
+	if !a.inserts() {
+		return a, false, nil
+	}
+	if r.Claim && (r.Token.IsZero() || r.Lease <= 0) {
+		return nil, false, payments.Errorf(payments.CodeInvalid, "a request that claims needs a token and a lease")
+	}
+	texts := map[string]string{
+		"kind": string(i.Kind), "currency": i.Currency, "capture_method": string(i.CaptureMethod), "customer": i.Customer,
+		"payment_method": i.PaymentMethod, "payment_id": i.PaymentID, "description": i.Description,
+		"statement_descriptor_suffix": i.StatementDescriptorSuffix, "receipt_email": i.ReceiptEmail, "return_url": i.ReturnURL,
+		"stripe_account": r.Account.ID,
+	}
+	for field, text := range texts {
+		if !storable(text) {
+			return nil, false, unstorable(field)
+		}
+	}
+	for name, value := range i.Metadata {
+		if !storable(name) || !storable(value) {
+			return nil, false, unstorable("metadata")
+		}
+	}
+	if a.details, err = encodeDetails(i); err != nil {
+		return nil, false, payments.Errorf(payments.CodeInternal, "the details of %s cannot be written: %w", a.id, err)
+	}
+	return a, false, nil
+}
+
+func refusal(r payments.AdmitRequest, field, problem string) error {
+	if r.Refused != nil {
+		return nil
+	}
+	return &payments.Error{Code: payments.CodeInvalid, Field: field, Message: problem}
+}
+
+func unstorable(field string) error {
+	return &payments.Error{Code: payments.CodeInvalid, Field: field, Message: "must be valid UTF-8 without U+0000: remove what is not"}
+}
+
+// fresh is the row that the request inserts at the store's time now.
+func (a *admission) fresh(now time.Time, requestVersion int) row {
+	p := payments.Payment{
+		Intent: a.Intent, ID: a.id, Lane: a.Lane, Status: payments.StatusReceived, RequestVersion: requestVersion, CreatedAt: now, UpdatedAt: now,
+	}
+	if !p.ExpiresAt.IsZero() {
+		p.ExpiresAt = micro(p.ExpiresAt)
+	}
+	ticket := &payments.Ticket{Lane: a.Lane, DueAt: now}
+	if a.Claim {
+		p.FirstSubmitAt, p.LastSubmitAt, p.InDoubt = now, now, true
+		p.StripeAccount, p.Livemode = a.Account.ID, a.Account.Livemode
+		ticket.DueAt, ticket.Token = now.Add(a.Lease.Truncate(time.Microsecond)), a.Token
+	}
+	return row{
+		payment: withTicket(p, ticket), fingerprint: a.fingerprint, fingerprintVersion: payments.FingerprintVersion, ticket: ticket,
+	}
+}
+
+// claim is the right that the request's token gives: the payment as it stood before this owner came, which is as it was sent in.
+func (a *admission) claim(r row, now time.Time) payments.Claim {
+	p := r.payment
+	claimed := p.FirstSubmitAt
+	p.InDoubt, p.FirstSubmitAt, p.LastSubmitAt, p.Owned = false, time.Time{}, time.Time{}, false
+	// The ticket's time left, counted from before it was asked for: never longer than the ticket itself, also when the token was committed
+	// by an earlier attempt.
+	left := min(a.Lease, r.ticket.DueAt.Sub(now))
+	return payments.Claim{
+		Payment: p, Token: r.ticket.Token, Lane: r.payment.Lane, LeaseUntil: a.leaseFrom.Add(left), ClaimedAt: claimed, Abandoned: r.ticket.Abandoned,
+	}
+}

@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/coalesce"
+)
+
+// admitting is what one flush of Admit knows.
+type admitting struct {
+	batch   []*admission
+	missing map[string]bool    // tenants that do not exist
+	first   map[key]*admission // for each key, the one request of the flush that inserts
+	rows    map[key]row        // what is there now
+	now     map[key]time.Time  // the store's time at which that was read or written
+	fresh   map[key]bool       // inserted by this attempt
+}
+
+// flushAdmit answers one batch: insert what is new and, in a separate statement with a newer snapshot, read the rest. Of equal keys in one
+// batch the first that may insert does; the others meet its row, like everybody else.
+func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.Result[payments.Admission], error) {
+	f := &admitting{
+		batch: batch, first: map[key]*admission{}, rows: make(map[key]row, len(batch)), now: make(map[key]time.Time, len(batch)), fresh: map[key]bool{},
+	}
+	began := s.wall()
+	tenants := make([]string, len(batch))
+	for i, a := range batch {
+		tenants[i] = a.Intent.TenantID
+		if a.leaseFrom.IsZero() {
+			a.leaseFrom = began
+		}
+	}
+	var err error
+	if f.missing, err = s.missingTenants(ctx, tenants); err != nil {
+		return nil, err
+	}
+	for _, a := range batch {
+		if k := a.key(); a.inserts() && !f.missing[a.Intent.TenantID] && f.first[k] == nil {
+			f.first[k] = a
+		}
+	}
+	if err := s.transact(ctx, func(tx *transaction) error { return s.admit(ctx, tx, f) }); err != nil {
+		return nil, err
+	}
+	results := make([]coalesce.Result[payments.Admission], len(batch))
+	for i, a := range batch {
+		results[i].Value, results[i].Err = f.answer(a)
+	}
+	return results, nil
+}
+
+func (s *Store) admit(ctx context.Context, tx *transaction, f *admitting) error {
+	if len(f.first) > 0 {
+		b := tx.batch()
+		s.queueInserts(b, f)
+		if err := tx.send(ctx, b); err != nil {
+			return err
+		}
+	}
+	b := tx.batch()
+	var tenants, keys []string
+	for _, a := range f.sorted() {
+		if _, there := f.rows[a.key()]; !there && !f.missing[a.Intent.TenantID] {
+			tenants, keys = append(tenants, a.Intent.TenantID), append(keys, a.Intent.IdempotencyKey)
+		}
+	}
+	if len(keys) > 0 {
+		b.Queue(query("read_by_key"), tenants, keys, s.now()).Query(f.read)
+	}
+	queueClearSuspects(b, f.batch)
+	s.reached("admit")
+	return tx.commit(ctx, b)
+}
+
+// sorted is one request for each key, in the order in which everybody locks.
+func (f *admitting) sorted() []*admission {
+	list := slices.Clone(f.batch)
+	slices.SortStableFunc(list, func(a, b *admission) int { return a.key().compare(b.key()) })
+	return slices.CompactFunc(list, func(a, b *admission) bool { return a.key() == b.key() })
+}
+
+// queueInserts adds the insert of all new requests, column by column.
+func (s *Store) queueInserts(b *pgx.Batch, f *admitting) {
+	keys := make([]key, 0, len(f.first))
+	for k := range f.first {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, key.compare)
+	n := len(keys)
+	tenants, ids := keyArrays(keys)
+	idempotencyKeys, kinds, currencies, captures := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	customers, methods, detailTexts, accounts := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	lanes, fingerprints, tokens := make([]int16, n), make([][]byte, n), make([][]byte, n)
+	amounts, leases, offSession, livemodes := make([]int64, n), make([]int64, n), make([]bool, n), make([]bool, n)
+	expires := make([]*time.Time, n)
+	for i, k := range keys {
+		a := f.first[k]
+		in := a.Intent
+		idempotencyKeys[i], kinds[i], currencies[i], captures[i] = in.IdempotencyKey, string(in.Kind), in.Currency, string(in.CaptureMethod)
+		customers[i], methods[i], detailTexts[i] = in.Customer, in.PaymentMethod, a.details
+		lanes[i], fingerprints[i], amounts[i], offSession[i] = int16(a.Lane), a.fingerprint[:], in.Amount, in.OffSession
+		expires[i] = nullable(in.ExpiresAt)
+		if a.Claim {
+			tokens[i], leases[i], accounts[i], livemodes[i] = a.Token[:], a.Lease.Microseconds(), a.Account.ID, a.Account.Livemode
+		}
+	}
+	b.Queue(query("admit"), tenants, ids, idempotencyKeys, kinds, lanes, fingerprints, amounts, currencies, captures, offSession, customers,
+		methods, detailTexts, expires, accounts, livemodes, tokens, leases, s.opts.RequestVersion, payments.FingerprintVersion, s.now(),
+	).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var k key
+			var id []byte
+			var now time.Time
+			if err := rows.Scan(&k.tenant, &id, &now); err != nil {
+				return err
+			}
+			copy(k.id[:], id)
+			a := f.first[k]
+			if a == nil {
+				return fmt.Errorf("%w: a row that nobody asked for", errMapping)
+			}
+			f.rows[k], f.now[k], f.fresh[k] = a.fresh(now.UTC(), s.opts.RequestVersion), now.UTC(), true
+		}
+		return rows.Err()
+	})
+}
+
+// read takes up the rows that were there already.
+func (f *admitting) read(rows pgx.Rows) error {
+	for rows.Next() {
+		var now time.Time
+		r, err := scanRow(rows, &now)
+		if err != nil {
+			return err
+		}
+		f.rows[r.key()], f.now[r.key()] = r, now.UTC()
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for k := range f.first {
+		if _, there := f.rows[k]; !there {
+			return errRowGone // never go on without knowing whose it is
+		}
+	}
+	return nil
+}
+
+// answer ranks what the request met.
+func (f *admitting) answer(a *admission) (payments.Admission, error) {
+	k := a.key()
+	r, there := f.rows[k]
+	m := meeting{
+		tenantUnknown: f.missing[a.Intent.TenantID], rowThere: there, refused: a.Refused != nil, existingOnly: a.ExistingOnly,
+		inserted: f.fresh[k] && f.first[k] == a,
+	}
+	if there {
+		m.sameRequest = payments.SabotageNoFingerprint || sameRequest(a, r)
+		m.owner = a.Claim && a.inserts() && (r.holds(a.Token) || payments.SabotageIgnoreToken && r.ticket != nil)
+	}
+	done := payments.Admission{Verdict: rank(m), Payment: r.payment}
+	switch done.Verdict {
+	case payments.VerdictConflict:
+		done.Differs = payments.Differs(r.payment.Intent, a.Intent)
+	case payments.VerdictClaimed:
+		done.Claim = a.claim(r, f.now[k])
+	}
+	return done, nil
+}
+
+// sameRequest compares as the row was fingerprinted. Only one version exists, so a row of any other is compared field by field.
+func sameRequest(a *admission, r row) bool {
+	if r.fingerprintVersion == payments.FingerprintVersion {
+		return r.fingerprint == a.fingerprint
+	}
+	return len(payments.Differs(r.payment.Intent, a.Intent)) == 0
+}
+
+// queueClearSuspects deletes the rows of suspect messages that have now been seen to survive.
+func queueClearSuspects(b *pgx.Batch, batch []*admission) {
+	var streams []string
+	var created []time.Time
+	var sequences []int64
+	for _, a := range batch {
+		if o := a.Suspect; o != nil {
+			streams, created, sequences = append(streams, o.Stream), append(created, micro(o.StreamCreated)), append(sequences, int64(o.Sequence))
+		}
+	}
+	if len(streams) > 0 {
+		b.Queue(query("clear_suspects"), streams, created, sequences)
+	}
+}

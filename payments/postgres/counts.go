@@ -1,0 +1,31 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// CountByStatus counts a tenant's payments by their stored status. It reads all of them.
+func (s *Store) CountByStatus(ctx context.Context, tenantID string) (map[payments.Status]int, error) {
+	rows, err := s.pool.Query(ctx, query("count_by_status"), tenantID)
+	if err != nil {
+		return nil, translate(err)
+	}
+	counts := map[payments.Status]int{}
+	var status string
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error {
+		counts[payments.Status(status)] = n
+		return nil
+	})
+	return counts, translate(err)
+}
+
+// TicketCount is how many payments somebody must still act on.
+func (s *Store) TicketCount(ctx context.Context) (n int64, err error) {
+	err = s.pool.QueryRow(ctx, query("ticket_count")).Scan(&n)
+	return n, translate(err)
+}

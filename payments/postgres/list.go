@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// ListRequest asks for a page of payments, newest first; empty filters let everything through.
+type ListRequest struct {
+	TenantID       string
+	Status         payments.Status // as shown: processing is a received or waiting payment that somebody has
+	Customer       string
+	IdempotencyKey string
+	Limit          int    // 1 to LimitMax; 0: LimitDefault
+	Cursor         string // next of the page before; "": the first page
+}
+
+// List returns a page of payments and the cursor of the next page, "" after the last. A status that few payments have is searched for through
+// all the tenant's payments, since no index holds the status. CodeInvalid: the cursor is none of ours, or a filter is not text.
+func (s *Store) List(ctx context.Context, r ListRequest) (page []payments.Payment, next string, err error) {
+	err = checkFilters(map[string]string{"tenant": r.TenantID, "status": string(r.Status), "customer": r.Customer, "idempotency_key": r.IdempotencyKey})
+	if err != nil {
+		return nil, "", err
+	}
+	var at, id, tenant any
+	if r.Cursor != "" {
+		c, err := decodeCursor(r.Cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		at, id, tenant = c.at, []byte(c.id), c.tenant
+	}
+	limit := pageSize(r.Limit)
+	rows, err := s.read(ctx, "list", null(r.TenantID), null(string(r.Status)), null(r.Customer), null(r.IdempotencyKey), at, id, tenant, limit+1)
+	if err != nil {
+		return nil, "", err
+	}
+	for i, found := range rows {
+		if i == limit {
+			last := page[limit-1]
+			return page, cursor{last.CreatedAt, string(last.ID[:]), last.TenantID}.encode(), nil
+		}
+		page = append(page, found.payment)
+	}
+	return page, "", nil
+}

@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// connectionSettings hold on every connection of ours. A transaction that was forgotten must not hold up vacuum for ever. The planner is kept
+// to nested loops over indexes: a plan that was made while a table was empty, and then kept, read whole tables once they had grown.
+var connectionSettings = map[string]string{
+	"application_name":                    "oncepay",
+	"timezone":                            "UTC",
+	"default_transaction_isolation":       "read committed",
+	"idle_in_transaction_session_timeout": "30000",
+	"statement_timeout":                   "60000",
+	"enable_seqscan":                      "off",
+	"enable_hashjoin":                     "off",
+	"enable_mergejoin":                    "off",
+	"jit":                                 "off",
+}
+
+// openPool connects and asks one question, so that a wrong URL is an error here and not at the first payment.
+func openPool(ctx context.Context, dsn string, size int) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		// pgx hides the password in its own message.
+		return nil, payments.Errorf(payments.CodeInvalid, "the database URL cannot be read; it must be like postgres://user@host:5432/name: %w", err)
+	}
+	config.MaxConns = int32(min(size, 10_000))
+	for name, value := range connectionSettings {
+		if name == "application_name" && config.ConnConfig.RuntimeParams[name] != "" {
+			continue // an operator's own name says more
+		}
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, payments.Errorf(payments.CodeUnavailable, "PostgreSQL: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, payments.Errorf(payments.CodeUnavailable, "PostgreSQL does not answer: %w", err)
+	}
+	return pool, nil
+}

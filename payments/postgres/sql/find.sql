@@ -1,0 +1,3 @@
+SELECT {payment}, {ticket}
+FROM payments p LEFT JOIN queue q ON q.tenant_id = p.tenant_id AND q.payment_id = p.id
+WHERE p.tenant_id = $1 AND p.id = $2

@@ -1,0 +1,1 @@
+SELECT id FROM tenants WHERE id = ANY($1::text[])

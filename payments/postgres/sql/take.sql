@@ -1,0 +1,51 @@
+-- Gives due tickets of a lane to the caller: tenants in turn, beginning after the tenant that was served last, and each tenant's oldest first.
+-- The tenants are found by one index probe each. Candidates are chosen without locks, and only as many as are given out are locked; what
+-- somebody else has locked is passed over. Tickets are locked before payments.
+WITH RECURSIVE clock AS (SELECT coalesce($5::timestamptz, now()) AS now),
+tenant AS (
+    (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 ORDER BY q.tenant_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id > t.tenant_id ORDER BY q.tenant_id LIMIT 1)
+    FROM tenant t WHERE t.tenant_id IS NOT NULL
+),
+candidate AS (
+    SELECT d.tenant_id, d.payment_id, d.due_at, row_number() OVER (PARTITION BY d.tenant_id ORDER BY d.due_at) AS round
+    FROM tenant t, clock, LATERAL (
+        SELECT q.tenant_id, q.payment_id, q.due_at FROM queue q
+        WHERE q.lane = $1::int2 AND q.tenant_id = t.tenant_id AND q.due_at <= clock.now
+        ORDER BY q.due_at LIMIT 4 * $2::int) d
+    WHERE t.tenant_id IS NOT NULL
+),
+chosen AS (
+    SELECT tenant_id, payment_id, row_number() OVER (ORDER BY round, tenant_id <= $6::text, tenant_id) AS place
+    FROM candidate ORDER BY round, tenant_id <= $6::text, tenant_id LIMIT 4 * $2::int
+),
+locked AS (
+    SELECT q.tenant_id, q.payment_id, q.token, c.place
+    FROM chosen c JOIN queue q ON q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id, clock
+    WHERE q.lane = $1::int2 AND q.due_at <= clock.now
+    ORDER BY c.place LIMIT $2::int
+    FOR UPDATE OF q SKIP LOCKED
+),
+given AS (
+    SELECT l.tenant_id, l.payment_id, l.place, ($4::bytea[])[row_number() OVER (ORDER BY l.place)] AS token FROM locked l
+),
+ticket AS (
+    UPDATE queue q SET due_at = clock.now + $3::bigint * interval '1 microsecond', token = g.token,
+        abandoned = q.abandoned + (q.token IS NOT NULL)::int
+    FROM given g, clock WHERE q.tenant_id = g.tenant_id AND q.payment_id = g.payment_id
+    RETURNING q.tenant_id, q.payment_id, q.due_at, q.token, q.abandoned, g.place
+),
+before AS MATERIALIZED (
+    SELECT p.* FROM ticket t JOIN payments p ON p.tenant_id = t.tenant_id AND p.id = t.payment_id
+    ORDER BY p.tenant_id, p.id FOR UPDATE OF p
+),
+submitting AS (
+    UPDATE payments p SET first_submit_at = coalesce(p.first_submit_at, clock.now), last_submit_at = clock.now, in_doubt = true,
+        stripe_account = coalesce(p.stripe_account, nullif($7::text, '')),
+        livemode = CASE WHEN p.stripe_account IS NULL THEN $8::bool ELSE p.livemode END
+    FROM before b, clock WHERE p.tenant_id = b.tenant_id AND p.id = b.id AND NOT b.in_doubt AND b.status <> 'pending'
+)
+SELECT {payment}, {ticket}, (SELECT now FROM clock), q.place
+FROM before p JOIN ticket q ON q.tenant_id = p.tenant_id AND q.payment_id = p.id
+ORDER BY q.place

@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/coalesce"
+)
+
+// Store is a payments.Store and a payments.Outbox. It is safe for concurrent use.
+type Store struct {
+	pool    *pgxpool.Pool
+	opts    Options
+	tenants tenantCache
+	admits  *coalesce.Group[*admission, payments.Admission]
+	records *coalesce.Group[payments.Recording, payments.Recorded]
+
+	// turn is, for each lane, the tenant that Take served last.
+	turn sync.Map
+	// beforeCommit, when set, is called with the verb before a transaction's COMMIT is sent; tests hold transactions open in it.
+	beforeCommit atomic.Pointer[func(verb string)]
+}
+
+var (
+	_ payments.Store  = (*Store)(nil)
+	_ payments.Outbox = (*Store)(nil)
+)
+
+// Limits of one flush.
+const (
+	flushItemsMax = 500
+	flushBytesMax = 4 << 20
+)
+
+// Open connects to a database that has been migrated. The caller closes the Store. CodeInvalid: the DSN cannot be read; CodeUnavailable.
+func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
+	opts = opts.withDefaults()
+	pool, err := openPool(ctx, dsn, opts.PoolSize)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{pool: pool, opts: opts}
+	s.admits = coalesce.New(coalesce.Options[*admission]{
+		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
+		Weight: (*admission).weight, MaxWeight: flushBytesMax,
+		RetrySingly: contentFault, Retry: flushRetry, Observe: s.observe("admit"),
+	}, s.flushAdmit)
+	s.records = coalesce.New(coalesce.Options[payments.Recording]{
+		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
+		RetrySingly: contentFault, Retry: flushRetry, Observe: s.observe("record"),
+	}, s.flushRecord)
+	return s, nil
+}
+
+// Close lets what is queued be flushed, as long as ctx allows, and closes all connections.
+func (s *Store) Close(ctx context.Context) error {
+	err := s.admits.Close(ctx)
+	if e := s.records.Close(ctx); err == nil {
+		err = e
+	}
+	s.pool.Close()
+	return err
+}
+
+// Ping asks PostgreSQL for a sign of life. CodeUnavailable.
+func (s *Store) Ping(ctx context.Context) error { return translate(s.pool.Ping(ctx)) }
+
+// wall is this process's wall-clock time.
+func (s *Store) wall() time.Time {
+	if s.opts.Clock != nil {
+		return s.opts.Clock.Now()
+	}
+	return time.Now()
+}
+
+// now is the parameter that stands for the store's time in SQL: null for PostgreSQL's own.
+func (s *Store) now() *time.Time {
+	if s.opts.Clock == nil {
+		return nil
+	}
+	t := s.opts.Clock.Now().UTC().Truncate(time.Microsecond)
+	return &t
+}
+
+func (s *Store) newToken() (t payments.Token) {
+	s.opts.Token(t[:])
+	return t
+}
+
+func (s *Store) observe(verb string) func(coalesce.Stats) {
+	return func(stats coalesce.Stats) {
+		if stats.Singly > 0 {
+			s.opts.Logger.Error("a flush was repeated one by one: a bound is not checked before it reaches SQL",
+				"verb", verb, "items", stats.Singly, "error", stats.Err)
+		}
+		if s.opts.Observer != nil {
+			s.opts.Observer(verb, stats)
+		}
+	}
+}
+
+// committed hands messages on after their commit.
+func (s *Store) committed(items []payments.OutboxItem) {
+	if s.opts.Committed != nil && len(items) > 0 {
+		s.opts.Committed(items)
+	}
+}
+
+// hold is for how long new messages are kept from Pending: not at all when nobody is told of them.
+func (s *Store) hold() time.Duration {
+	if s.opts.Committed == nil {
+		return 0
+	}
+	return s.opts.Hold
+}

@@ -1,0 +1,65 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// Tenant is somebody who may have payments. At most one of StripeAccount and StripeKeyRef is set; with neither the installation's own key and
+// account are used.
+type Tenant struct {
+	ID            string
+	StripeAccount string // connected account, acct_…
+	StripeKeyRef  string // where the tenant's own key is found; never the key
+	CreatedAt     time.Time
+}
+
+// CreateTenant stores a new tenant. CodeInvalid: the id has not the form of one, it exists already, or both ways to Stripe are given.
+func (s *Store) CreateTenant(ctx context.Context, t Tenant) (Tenant, error) {
+	if problem := payments.CheckTenantID(t.ID); problem != "" {
+		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "tenant_id", Message: problem}
+	}
+	if err := checkFilters(map[string]string{"stripe_account": t.StripeAccount, "stripe_key": t.StripeKeyRef}); err != nil {
+		return Tenant{}, err
+	}
+	err := s.pool.QueryRow(ctx, query("create_tenant"), t.ID, t.StripeAccount, t.StripeKeyRef, s.now()).Scan(&t.CreatedAt)
+	switch {
+	case violates(err, "tenants_pkey"):
+		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "tenant_id", Message: "exists already: choose another name, or use the tenant as it is"}
+	case violates(err, "tenants_one_way_to_stripe"):
+		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "stripe_account", Message: "give either a connected account or a key of its own, not both"}
+	case err != nil:
+		return Tenant{}, translate(err)
+	}
+	s.tenants.add(t.ID)
+	t.CreatedAt = t.CreatedAt.UTC()
+	return t, nil
+}
+
+// Tenants lists all tenants by id.
+func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
+	rows, err := s.pool.Query(ctx, query("list_tenants"))
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (Tenant, error) {
+		var t Tenant
+		err := r.Scan(&t.ID, &t.StripeAccount, &t.StripeKeyRef, &t.CreatedAt)
+		t.CreatedAt = t.CreatedAt.UTC()
+		return t, err
+	})
+	return list, translate(err)
+}
+
+// TenantExists reports whether there is a tenant of that id.
+func (s *Store) TenantExists(ctx context.Context, id string) (bool, error) {
+	if payments.CheckTenantID(id) != "" {
+		return false, nil
+	}
+	missing, err := s.missingTenants(ctx, []string{id})
+	return !missing[id], translate(err)
+}
