@@ -22,7 +22,9 @@ type row struct {
 func (r row) key() key { return key{r.payment.TenantID, r.payment.ID} }
 
 // holds reports whether the token stands in the payment's ticket.
-func (r row) holds(t payments.Token) bool { return r.ticket != nil && !t.IsZero() && r.ticket.Token == t }
+func (r row) holds(t payments.Token) bool {
+	return r.ticket != nil && !t.IsZero() && r.ticket.Token == t
+}
 
 // scanned are the targets of the columns that need work after the scan.
 type scanned struct {
