@@ -115,11 +115,11 @@ func (f fault) late() bool {
 
 // faultQueue is the rules, in the order they were added.
 type faultQueue struct {
-	size     atomic.Int32 // of rules; spares requests the lock when there are none
+	size     atomic.Int32                  // of rules; spares requests the lock when there are none
+	released atomic.Pointer[chan struct{}] // closed and replaced when hung calls are freed
 	mu       sync.Mutex
 	rules    []*liveRule
 	random   *rand.Rand
-	released chan struct{} // closed when hung calls are freed
 }
 
 type liveRule struct {
@@ -130,7 +130,10 @@ type liveRule struct {
 }
 
 func newFaultQueue(seed uint64) *faultQueue {
-	return &faultQueue{random: rand.New(rand.NewPCG(seed, saltRequest)), released: make(chan struct{})}
+	q := &faultQueue{random: rand.New(rand.NewPCG(seed, saltRequest))}
+	released := make(chan struct{})
+	q.released.Store(&released)
+	return q
 }
 
 func (r Rule) check() (fault, error) {
@@ -168,16 +171,12 @@ func (q *faultQueue) clear() {
 	defer q.mu.Unlock()
 	q.rules = nil
 	q.size.Store(0)
-	close(q.released)
-	q.released = make(chan struct{})
+	released := make(chan struct{})
+	close(*q.released.Swap(&released))
 }
 
-// hold returns the channel that frees a call that begins to hang now.
-func (q *faultQueue) hold() <-chan struct{} {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.released
-}
+// hold returns the channel that frees calls that arrive now.
+func (q *faultQueue) hold() <-chan struct{} { return *q.released.Load() }
 
 // choose returns the fault of the first rule that hits. Every rule counts
 // every match; a rule is spent by a hit.

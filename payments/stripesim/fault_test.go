@@ -154,13 +154,27 @@ func TestHangEndsWithItsClient(t *testing.T) {
 func TestSlowHoldsTheAnswerBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{})
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	res := r.do(call{path: intentsPath, key: "k", form: pay(), fault: "slow:60000", ctx: ctx})
-	if !errors.Is(res.err, context.DeadlineExceeded) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan result, 1)
+	go func() {
+		done <- r.do(call{path: intentsPath, key: "k", form: pay(), fault: "slow:60000", ctx: ctx})
+	}()
+	mustNil(t, r.sim.WaitExecuted(deadline(t), 1))
+	select {
+	case res := <-done:
+		t.Errorf("an answer came: %+v", res)
+	case <-time.After(50 * time.Millisecond): // a wrong answer would be here by now
+	}
+	cancel()
+	if res := <-done; !errors.Is(res.err, context.Canceled) {
 		t.Fatalf("got %+v", res)
 	}
-	if sum := r.sim.Summary(); sum.Charges != 1 || sum.Faults["slow"] != 1 {
+	begin := time.Now()
+	r.do(call{path: intentsPath, key: "k", form: pay(), fault: "slow:30"}).want(t, 200, map[string]any{"status": "succeeded"})
+	if took := time.Since(begin); took < 30*time.Millisecond {
+		t.Errorf("slow:30 took %v", took)
+	}
+	if sum := r.sim.Summary(); sum.Charges != 1 || sum.Faults["slow"] != 2 {
 		t.Errorf("summary %+v", sum)
 	}
 }
@@ -283,4 +297,21 @@ func TestFaultsOnReads(t *testing.T) {
 		}
 	}
 	r.get(intentsPath+"/"+id).want(t, 200, map[string]any{"status": "succeeded"})
+}
+
+// A call that has met its rule but does not hang yet is freed like the others.
+func TestDeleteFreesACallThatIsAboutToHang(t *testing.T) {
+	t.Parallel()
+	inside, hold := make(chan Commit, 1), make(chan struct{})
+	r := newRig(t, Options{OnCommit: func(c Commit) { inside <- c; <-hold }})
+	mustNil(t, r.sim.AddFault(Rule{Fault: FaultCommitThenHang}))
+	answers := make(chan result, 1)
+	go func() { answers <- r.pay("k") }()
+	<-inside
+	r.sim.ClearFaults()
+	close(hold)
+	(<-answers).want(t, 200, map[string]any{"status": "succeeded"})
+	if e := r.last(); e.Fault != FaultCommitThenHang || e.Status != 0 {
+		t.Errorf("ledger has %+v", e)
+	}
 }

@@ -239,3 +239,21 @@ func TestMethodsThatDoNotFit(t *testing.T) {
 		t.Errorf("summary %+v", sum)
 	}
 }
+
+// A PaymentIntent that a request has locked does not hold up the others.
+func TestSettlingPassesByLockedObjects(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{DebitSettle: time.Hour})
+	first := at(r.pay("a", "payment_method", "pm_usBankAccount_success").object(t), "id").(string)
+	second := at(r.pay("b", "payment_method", "pm_usBankAccount_success").object(t), "id").(string)
+	a := r.sim.book.lookupAccount(DefaultAccount)
+	held, free := r.sim.book.lock(a, first)
+	if !free {
+		t.Fatal("the object is locked by nobody")
+	}
+	mustNil(t, r.sim.AdvanceClock(time.Hour))
+	r.get(intentsPath+"/"+first).want(t, 200, map[string]any{"status": "processing"})
+	r.get(intentsPath+"/"+second).want(t, 200, map[string]any{"status": "succeeded"})
+	r.sim.book.unlock(held)
+	r.get(intentsPath+"/"+first).want(t, 200, map[string]any{"status": "succeeded"})
+}

@@ -27,7 +27,8 @@ type attempt struct {
 	badBody  *apiError
 	blankKey bool
 	fault    fault
-	recorded bool // the ledger file has the entry
+	freed    <-chan struct{} // ends commit_then_hang
+	recorded bool            // the ledger file has the entry
 }
 
 // reply is the answer to write.
@@ -80,6 +81,7 @@ func (s *Server) arrive(w http.ResponseWriter, r *http.Request) (*attempt, *apiE
 	}
 	a.readForm(r, body, readErr)
 	var bad *apiError
+	a.freed = s.faults.hold() // before the choice, so that a DELETE after it is noticed
 	a.fault = s.faults.choose(r.Method, r.URL.Path, a.pairs)
 	if own := r.Header.Get("Oncepay-Sim-Fault"); own != "" {
 		f, err := parseFault(own)

@@ -468,3 +468,16 @@ func TestLedgerShape(t *testing.T) {
 		t.Error("the ledger repeats a request's body")
 	}
 }
+
+func TestBasicAuthentication(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{})
+	req := newRequest(t, r, pay())
+	req.SetBasicAuth("sk_test_123", "")
+	res, err := r.client.Do(req)
+	mustNil(t, err)
+	defer res.Body.Close()
+	if res.StatusCode != 200 || r.sim.Summary().Charges != 1 {
+		t.Errorf("status %d, summary %+v", res.StatusCode, r.sim.Summary())
+	}
+}

@@ -22,7 +22,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, a *attempt, rep r
 		reset(w)
 		return
 	case f.kind == FaultCommitThenHang:
-		if !s.hang(r) {
+		if !s.hang(r, a.freed) {
 			panic(http.ErrAbortHandler)
 		}
 	case f.kind == FaultSlow:
@@ -89,8 +89,7 @@ func truncate(w http.ResponseWriter, status int, body []byte) {
 
 // hang holds the call until it is freed (true), or until the client goes away
 // or the simulator closes.
-func (s *Server) hang(r *http.Request) bool {
-	freed := s.faults.hold()
+func (s *Server) hang(r *http.Request, freed <-chan struct{}) bool {
 	s.hung.add(1)
 	defer s.hung.add(-1)
 	select {
