@@ -83,6 +83,10 @@ func (p *Processor) Settle(ctx, recordCtx context.Context, c Claim) Settlement {
 	default:
 		err = Errorf(CodeInternal, "a ticket stands for the payment %s in status %s", c.Payment.ID, c.Payment.Status)
 	}
+	if err == nil && !t.Status.Stored() {
+		// Only a gateway that answers a submit with a listing gets here; to record it would be to lose the payment.
+		err = Errorf(CodeInternal, "the payment %s has no status to record", c.Payment.ID)
+	}
 	if err != nil {
 		return Settlement{Lost: TicketLost(err), Err: err}
 	}
