@@ -3,6 +3,7 @@ package stripesim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -92,5 +93,23 @@ func BenchmarkPost(b *testing.B) {
 			defer s.Close()
 			benchmarkPosts(b, s)
 		})
+	}
+}
+
+// Requests wait out the latency side by side, holding nothing that others need.
+func TestLatencyIsNotShared(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{Latency: 200 * time.Millisecond})
+	const calls = 100
+	results := make(chan result, calls)
+	begin := time.Now()
+	for i := range calls {
+		go func() { results <- r.pay(fmt.Sprint(i)) }()
+	}
+	for range calls {
+		(<-results).want(t, 200, map[string]any{"status": "succeeded"})
+	}
+	if took := time.Since(begin); took < 200*time.Millisecond || took > calls*200*time.Millisecond/4 {
+		t.Errorf("%d calls of 200 ms took %v", calls, took)
 	}
 }
