@@ -2,7 +2,7 @@ package stripe
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -24,6 +24,7 @@ type Gateway struct {
 	clock     payments.Clock
 	log       *slog.Logger
 	account   payments.Account
+	pagesMax  int
 }
 
 var _ payments.Gateway = (*Gateway)(nil)
@@ -62,6 +63,7 @@ func newGateway(o Options) *Gateway {
 	})
 	return &Gateway{
 		backend: backend, idle: inner, key: o.Key, connected: o.ConnectedAccount, namespace: o.Namespace, timeout: o.Timeout, clock: o.Clock, log: o.Logger,
+		pagesMax: pagesMax,
 	}
 }
 
@@ -88,15 +90,10 @@ func (g *Gateway) do(ctx context.Context, x *exchange, values *form.Values) {
 	if g.connected != "" {
 		params.StripeAccount = &g.connected
 	}
-	err := g.backend.CallRaw(x.method, x.path, g.key, values, params, unread{})
-	x.maybeSent, x.heldBack = x.gate.shut()
+	err := g.backend.CallRaw(x.method, x.path, g.key, values, params, &unread{})
+	x.gate.shut()
 	if !x.begun {
-		x.bug = errors.New("the SDK refused to make the request")
-		if ctx.Err() != nil {
-			x.bug, x.err = nil, ctx.Err()
-		}
-	} else if x.err == nil && x.status == 0 && x.bug == nil {
-		x.err = err
+		x.bug = fmt.Errorf("the SDK did not make the request (%T)", err)
 	}
 }
 

@@ -58,7 +58,7 @@ func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, progr
 	var found []payments.PaymentIntent
 	seen := map[string]bool{}
 	after := ""
-	for range pagesMax {
+	for range g.pagesMax {
 		if progress != nil {
 			if err := progress(); err != nil {
 				return g.noRecords("the look-up was ended before a page"), apiError{}

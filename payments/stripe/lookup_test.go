@@ -161,6 +161,38 @@ func TestBrokenListingsProveNothing(t *testing.T) {
 	}
 }
 
+func TestLookThatIsTooLong(t *testing.T) {
+	t.Parallel()
+	s := newRawServer(t, inOrder(
+		reply(200, listJSON(true, stranger("pi_1"))), reply(200, listJSON(true, stranger("pi_2"))), reply(200, listJSON(false)),
+	))
+	g := gatewayTo(t, options(s.url))
+	g.pagesMax = 2
+	want(t, g.Look(t.Context(), inDoubt(), nil), payments.ObservedNoRecords)
+	if s.gets.Load() != 2 {
+		t.Errorf("%d pages were read", s.gets.Load())
+	}
+}
+
+func TestLookWindow(t *testing.T) {
+	t.Parallel()
+	for query, change := range map[string]func(*payments.Payment){
+		"created[gte]=1699999700&created[lte]=1700003601&limit=100": func(p *payments.Payment) { p.LastSubmitAt = time.Time{} },
+		"created[gte]=1699999699&created[lte]=1700003600&limit=100": func(p *payments.Payment) {
+			p.FirstSubmitAt, p.LastSubmitAt = time.Unix(1_699_999_999, 1), time.Unix(1_700_000_000, 0)
+		},
+		// When nothing is known of a send, everything is read.
+		"limit=100": func(p *payments.Payment) { p.FirstSubmitAt, p.LastSubmitAt = time.Time{}, time.Time{} },
+	} {
+		s := newRawServer(t, inOrder(reply(200, listJSON(false))))
+		p := inDoubt(func(p *payments.Payment) { p.Customer = "" }, change)
+		want(t, gatewayTo(t, options(s.url)).Look(t.Context(), p, nil), payments.ObservedRecords)
+		if r := <-s.arrived; r.URL.RawQuery != query {
+			t.Errorf("query %s, want %s", r.URL.RawQuery, query)
+		}
+	}
+}
+
 func TestLookEndsWithItsTicket(t *testing.T) {
 	t.Parallel()
 	s := newRawServer(t, inOrder(reply(200, listJSON(true, stranger("pi_1"))), reply(200, listJSON(false))))

@@ -133,13 +133,13 @@ func raw(response string) answerer {
 	}
 }
 
-// reply returns a whole HTTP response. Headers are "Name: value" lines.
+// reply returns a whole HTTP response, after which the connection closes. Headers are "Name: value" lines.
 func reply(status int, body string, headers ...string) string {
 	h := strings.Join(headers, "\r\n")
 	if h != "" {
 		h += "\r\n"
 	}
-	return fmt.Sprintf("HTTP/1.1 %d Whatever\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", status, h, len(body), body)
+	return fmt.Sprintf("HTTP/1.1 %d Whatever\r\nContent-Type: application/json\r\nConnection: close\r\n%sContent-Length: %d\r\n\r\n%s", status, h, len(body), body)
 }
 
 func options(url string) Options {

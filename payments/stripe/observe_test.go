@@ -99,6 +99,7 @@ func TestForeignFormsAreUnclear(t *testing.T) {
 		strings.Replace(ok, "pi_3Test", "pi_../../x", 1), strings.Replace(ok, "pi_3Test", "ch_3Test", 1), strings.Replace(ok, `"succeeded"`, `""`, 1),
 		strings.Replace(ok, `"object"`, `"Object"`, 1), strings.Replace(ok, p.ID.String(), "pay_00000000000000000000000000000000", 1),
 		strings.Replace(ok, `"cus_1"`, `{"object":"customer"}`, 1), strings.Replace(ok, `"cus_1"`, `7`, 1), strings.Replace(ok, `1700000000`, `"x"`, 1),
+		strings.Replace(ok, `"last_payment_error":null`, `"last_payment_error":{"code":7}`, 1), strings.Replace(ok, `"usd"`, `"4242424242424242"`, 1),
 	}
 	for _, status := range []int{200, 201, 400, 401, 402, 403, 404, 409, 429, 500, 503} {
 		for i, body := range bodies {
@@ -197,6 +198,22 @@ func TestBugsAreHeldBack(t *testing.T) {
 	}
 	if s.bytes.Load() != 0 {
 		t.Error("bytes left")
+	}
+}
+
+func TestBodyOfOtherRequests(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []payments.Kind{payments.KindCapture, payments.KindCancel, payments.KindRefund, payments.KindBatch, ""} {
+		i := testPayment().Intent
+		i.Kind = kind
+		if body, err := Body(1, testNamespace, i); err == nil || body != "" {
+			t.Errorf("kind %q makes %q", kind, body)
+		}
+	}
+	for _, version := range []int{-1, 0, 2, 1000} {
+		if body, err := Body(version, testNamespace, testPayment().Intent); err == nil || body != "" {
+			t.Errorf("version %d makes %q", version, body)
+		}
 	}
 }
 

@@ -12,9 +12,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,7 +85,7 @@ func reset(_ int, c net.Conn, _ request) bool {
 func dyingKeepAlive(body string) answerer {
 	return func(n int, c net.Conn, _ request) bool {
 		if n == 1 {
-			io.WriteString(c, reply(200, body))
+			io.WriteString(c, strings.Replace(reply(200, body), "Connection: close", "Connection: keep-alive", 1))
 		}
 		return n == 1
 	}
@@ -365,7 +367,15 @@ func TestTransportHoldsBackStrangers(t *testing.T) {
 			return createPath
 		},
 		"method": func(x *exchange, _ *form.Values, _ *stripego.Params) string {
+			x.method = http.MethodDelete
+			return createPath
+		},
+		"PUT": func(x *exchange, _ *form.Values, _ *stripego.Params) string {
 			x.method = http.MethodPut
+			return createPath
+		},
+		"GET with a key": func(x *exchange, _ *form.Values, _ *stripego.Params) string {
+			x.method, x.form, x.query = http.MethodGet, "", "amount=1"
 			return createPath
 		},
 	}
@@ -374,7 +384,11 @@ func TestTransportHoldsBackStrangers(t *testing.T) {
 		v.Add("amount", "1")
 		p := &stripego.Params{Context: context.WithValue(t.Context(), exchangeKey{}, x), IdempotencyKey: &key}
 		path := spoil(x, v, p)
-		if err := g.backend.CallRaw(http.MethodPost, path, testSecret, v, p, unread{}); err == nil {
+		method := http.MethodPost
+		if x.method == http.MethodPut || x.method == http.MethodGet {
+			method = x.method
+		}
+		if err := g.backend.CallRaw(method, path, testSecret, v, p, &unread{}); err == nil {
 			t.Errorf("%s: a strange request was sent", name)
 		}
 		if name != "exchange" && x.bug == nil {
@@ -444,5 +458,81 @@ func TestAPIVersionIsTheOneThatBodiesAreMadeFor(t *testing.T) {
 	t.Parallel()
 	if stripego.APIVersion != "2023-10-16" {
 		t.Fatalf("the SDK speaks API %s; a new version needs a new request_version", stripego.APIVersion)
+	}
+}
+
+func TestAnswerThatIsTooLong(t *testing.T) {
+	t.Parallel()
+	p := testPayment()
+	s := newRawServer(t, raw(reply(200, intentJSON(p, "succeeded")+strings.Repeat(" ", answerMax))))
+	o := submit(t, gatewayTo(t, options(s.url)), p)
+	want(t, o, payments.ObservedUnclear)
+	if !strings.Contains(o.Detail, "too long") {
+		t.Errorf("detail %q", o.Detail)
+	}
+}
+
+// Wiring that went wrong shows as a bug, and nothing leaves.
+func TestBrokenWiring(t *testing.T) {
+	t.Parallel()
+	s := newRawServer(t, raw(""))
+	g := gatewayTo(t, options(s.url))
+	g.connected = "acct_other" // the transport knows of none
+	var log bytes.Buffer
+	g.log = slog.New(slog.NewTextHandler(&log, nil))
+	p := testPayment(func(p *payments.Payment) { p.StripePaymentIntent = "pi_1" })
+	want(t, submit(t, g, p), payments.ObservedHeldBack)
+	want(t, g.Look(t.Context(), p, nil), payments.ObservedNoRecords)
+	want(t, g.Retrieve(t.Context(), p), payments.ObservedNoRecords)
+	if _, err := g.readAccount(t.Context(), ""); payments.ErrorCode(err) != payments.CodeInternal {
+		t.Errorf("at start: %v", err)
+	}
+	g.connected = ""
+	x := get("/v1/%zz", "")
+	if g.do(t.Context(), x, nil); x.bug == nil {
+		t.Error("a request that could not be made is no bug")
+	}
+	if strings.Count(log.String(), "bug:") != 3 || strings.Contains(log.String(), testSecret) || s.bytes.Load() != 0 {
+		t.Errorf("%d bytes left; logged\n%s", s.bytes.Load(), log.String())
+	}
+}
+
+func TestIsStripeKey(t *testing.T) {
+	t.Parallel()
+	good := strings.Repeat("0f", 32)
+	for key, want := range map[string]bool{
+		good: true, "": false, good[1:]: false, good + "0": false, strings.ToUpper(good): false, " " + good[1:]: false, good[1:] + "\n": false,
+		strings.Repeat(" ", 64): false, good[:62] + "é": false,
+	} {
+		if isStripeKey(key) != want {
+			t.Errorf("%q", key)
+		}
+	}
+}
+
+func TestFaultsInWords(t *testing.T) {
+	t.Parallel()
+	dial := func(err error) error { return &net.OpError{Op: "dial", Err: err} }
+	for want, errs := range map[string][]error{
+		"no reason was given":                                 {nil},
+		"the call was ended":                                  {context.Canceled},
+		"the answer is too long":                              {errTooLong},
+		"the server's certificate is not trusted":             {&tls.CertificateVerificationError{Err: errors.New("x")}},
+		"the host name was not found":                         {dial(&net.DNSError{IsNotFound: true})},
+		"the connection was refused":                          {dial(syscall.ECONNREFUSED)},
+		"the call timed out":                                  {context.DeadlineExceeded, dial(os.ErrDeadlineExceeded)},
+		"no connection was obtained":                          {dial(syscall.EHOSTUNREACH)},
+		"the connection was reset":                            {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, syscall.EPIPE},
+		"the connection ended before the answer was complete": {io.EOF, io.ErrUnexpectedEOF},
+		"the answer could not be read":                        {errors.New(testSecret)},
+	} {
+		for _, err := range errs {
+			if err != nil {
+				err = fmt.Errorf("wrapped: %w", err)
+			}
+			if got := faultOf(err); got != want {
+				t.Errorf("%v is %q, want %q", err, got, want)
+			}
+		}
 	}
 }
