@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -87,4 +89,27 @@ func retry(ctx context.Context, log *slog.Logger, what string, again func(error)
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
+}
+
+// unreachable reports whether PostgreSQL may only be away: what it refuses by name (a password, a database that does not exist) will not mend
+// itself.
+func unreachable(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return strings.HasPrefix(refused.Code, "57P") || strings.HasPrefix(refused.Code, "53") || strings.HasPrefix(refused.Code, "08")
+	}
+	var failed *pgconn.ConnectError
+	return errors.As(err, &failed)
+}
+
+// WaitConnected waits until the connection stands.
+func WaitConnected(ctx context.Context, nc *nats.Conn) error {
+	for !nc.IsConnected() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
 }

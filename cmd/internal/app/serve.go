@@ -78,7 +78,7 @@ func Serve(ctx context.Context, s Settings, log *slog.Logger, o ServeOptions) er
 func (v *service) connect(ctx context.Context) (err error) {
 	s := v.settings
 	away := func(err error) bool { return payments.Retryable(err) }
-	if err := retry(ctx, v.log, "PostgreSQL", migrations.Unreachable, func() error { return migrations.Up(ctx, s.DatabaseURL) }); err != nil {
+	if err := retry(ctx, v.log, "PostgreSQL", unreachable, func() error { return migrations.Up(ctx, s.DatabaseURL) }); err != nil {
 		return fmt.Errorf("ONCEPAY_DATABASE_URL: %w", err)
 	}
 	if v.store, err = v.openStore(ctx); err != nil {
@@ -127,7 +127,7 @@ func (v *service) build() (err error) {
 	}}
 	v.metrics.Gauge("outbox_depth", "Outbox items not yet stored in their stream.", v.outboxDepth)
 	if slices.Contains(s.Roles, RoleRelay) {
-		if v.relay, err = producer.NewRelay(v.store, v.js, subjects, v.relayOptions()); err != nil {
+		if v.relay, err = producer.NewRelay(v.store, v.nc, subjects, v.relayOptions()); err != nil {
 			return err
 		}
 	}
@@ -152,13 +152,13 @@ func (v *service) build() (err error) {
 
 func (v *service) relayOptions() producer.RelayOptions {
 	return producer.RelayOptions{Observer: producer.RelayObserver{
-		Sent: func(n int) {
+		Sent: func(_ string, n int, _ time.Duration) {
 			v.metrics.eventsSent.Add(float64(n))
 			if v.options.Relayed != nil {
 				v.options.Relayed(n)
 			}
 		},
-		Failed: func(n int, _ error) { v.metrics.eventsFailed.Add(float64(n)) },
+		Failed: func(_ string, n int, _ error) { v.metrics.eventsFailed.Add(float64(n)) },
 	}}
 }
 
@@ -233,6 +233,9 @@ func (v *service) close() {
 	if v.nc != nil {
 		_ = v.nc.FlushWithContext(ctx) // acks on their way
 		v.nc.Close()
+	}
+	if v.relay != nil {
+		v.relay.Close()
 	}
 	if v.store != nil {
 		_ = v.store.Close(ctx)

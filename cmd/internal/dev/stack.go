@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/oncepay/oncepay/deploy/devstack"
 	"github.com/oncepay/oncepay/payments/stripesim"
 )
@@ -72,7 +74,7 @@ func startStack(ctx context.Context, o stackOptions) (_ *stack, err error) {
 			return nil, err
 		}
 		s.database = s.postgres.DSN("oncepay")
-		if err := s.ensureDatabase(ctx, "oncepay"); err != nil {
+		if err := ensureDatabase(ctx, s.postgres, "oncepay"); err != nil {
 			return nil, err
 		}
 	}
@@ -165,4 +167,18 @@ func writeEnvFile(path string, env map[string]string) error {
 		return fmt.Errorf("--env-file: %w", err)
 	}
 	return nil
+}
+
+// ensureDatabase makes the database unless a kept data directory has it.
+func ensureDatabase(ctx context.Context, postgres *devstack.Postgres, name string) error {
+	connection, err := pgx.Connect(ctx, postgres.DSN(""))
+	if err != nil {
+		return err
+	}
+	defer connection.Close(ctx)
+	var exists bool
+	if err := connection.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists); err != nil || exists {
+		return err
+	}
+	return postgres.CreateDatabase(ctx, name)
 }

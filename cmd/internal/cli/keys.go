@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/console"
+	"github.com/oncepay/oncepay/payments/postgres"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// scopes are what an API key may be allowed.
+var scopes = []string{"payments:write", "payments:read", "batches:write", "refunds:write"}
+
+// keyDocument is an API key as --json prints it; Key is there only when it was just made.
+type keyDocument struct {
+	ID        string            `json:"id"`
+	TenantID  string            `json:"tenant_id"`
+	Key       string            `json:"key,omitempty"`
+	Prefix    string            `json:"prefix"`
+	Scopes    []string          `json:"scopes"`
+	CreatedAt schema.Timestamp  `json:"created_at"`
+	ExpiresAt *schema.Timestamp `json:"expires_at"`
+	RevokedAt *schema.Timestamp `json:"revoked_at"`
+}
+
+func documentOfKey(k postgres.APIKey, secret string) keyDocument {
+	return keyDocument{k.ID, k.TenantID, secret, k.Prefix, k.Scopes, schema.NewTimestamp(k.CreatedAt), schema.NullTimestamp(k.ExpiresAt), schema.NullTimestamp(k.RevokedAt)}
+}
+
+func keysCommand(s *shared) *cobra.Command {
+	c := &cobra.Command{Use: "keys", Short: "Create, list and revoke API keys", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(keysCreateCommand(s), keysListCommand(s), keysRevokeCommand(s))
+	return c
+}
+
+func keysCreateCommand(s *shared) *cobra.Command {
+	var tenant, list string
+	var ttl time.Duration
+	c := &cobra.Command{
+		Use: "create --tenant T", Short: "Create an API key; it is printed once and never again", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if tenant == "" {
+				return &app.UsageError{Text: "--tenant: is required"}
+			}
+			wanted := strings.Split(list, ",")
+			for _, scope := range wanted {
+				if !slices.Contains(scopes, scope) {
+					return &app.UsageError{Text: "--scopes: must be a list of " + strings.Join(scopes, ", ")}
+				}
+			}
+			var expires time.Time
+			if ttl < 0 {
+				return &app.UsageError{Text: "--ttl: must not be negative"}
+			}
+			if ttl > 0 {
+				expires = time.Now().Add(ttl)
+			}
+			return s.withStore(c.Context(), func(store *postgres.Store) error {
+				k, secret, err := store.CreateAPIKey(c.Context(), tenant, wanted, expires)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return console.JSON(s.out, documentOfKey(k, secret))
+				}
+				fmt.Fprintln(s.err, "keep it: it is not shown again, and only its hash is stored")
+				fmt.Fprintln(s.out, secret)
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&tenant, "tenant", "", "the tenant that the key speaks for")
+	c.Flags().StringVar(&list, "scopes", strings.Join(scopes, ","), "what the key allows, comma separated")
+	c.Flags().DurationVar(&ttl, "ttl", 0, "how long the key is good; 0: until it is revoked")
+	return c
+}
+
+func keysListCommand(s *shared) *cobra.Command {
+	var tenant string
+	c := &cobra.Command{
+		Use: "list", Short: "List API keys; never the keys themselves", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.withStore(c.Context(), func(store *postgres.Store) error {
+				list, err := store.APIKeys(c.Context(), tenant)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					page := schema.List[keyDocument]{Data: []keyDocument{}}
+					for _, k := range list {
+						page.Data = append(page.Data, documentOfKey(k, ""))
+					}
+					return console.JSON(s.out, page)
+				}
+				rows := make([][]string, len(list))
+				for i, k := range list {
+					rows[i] = []string{k.ID, k.TenantID, k.Prefix + "…", strings.Join(k.Scopes, ","), when(k.CreatedAt), when(k.ExpiresAt), when(k.RevokedAt)}
+				}
+				return s.printList([]string{"ID", "TENANT", "KEY", "SCOPES", "CREATED (UTC)", "EXPIRES", "REVOKED"}, rows, "")
+			})
+		},
+	}
+	c.Flags().StringVar(&tenant, "tenant", "", "only this tenant's")
+	return c
+}
+
+func keysRevokeCommand(s *shared) *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke ID", Short: "Revoke an API key", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.withStore(c.Context(), func(store *postgres.Store) error {
+				if err := store.RevokeAPIKey(c.Context(), args[0]); err != nil {
+					return err
+				}
+				if s.json {
+					return console.JSON(s.out, map[string]any{"id": args[0], "revoked": true})
+				}
+				fmt.Fprintf(s.out, "%s revoked\n", args[0])
+				return nil
+			})
+		},
+	}
+}

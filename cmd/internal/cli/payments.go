@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/console"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/document"
+	"github.com/oncepay/oncepay/payments/postgres"
+	"github.com/oncepay/oncepay/schema"
+)
+
+func paymentsCommand(s *shared) *cobra.Command {
+	c := &cobra.Command{Use: "payments", Short: "Find out what became of payments", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(paymentsShowCommand(s), paymentsListCommand(s))
+	return c
+}
+
+func paymentsShowCommand(s *shared) *cobra.Command {
+	var tenant, key string
+	c := &cobra.Command{
+		Use: "show ID | --tenant T --key K", Short: "Show one payment with its timeline", Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if (len(args) == 1) == (key != "") {
+				return &app.UsageError{Text: "give either a payment id, or --tenant and --key"}
+			}
+			if key != "" && tenant == "" {
+				return &app.UsageError{Text: "--tenant: is required with --key"}
+			}
+			return s.withStore(c.Context(), func(store *postgres.Store) error {
+				p, err := findPayment(c.Context(), store, args, tenant, key)
+				if err != nil {
+					return err
+				}
+				timeline, err := store.Timeline(c.Context(), p.TenantID, p.ID)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return console.JSON(s.out, document.PaymentWithEvents(p, timeline))
+				}
+				return s.printPayment(p, timeline)
+			})
+		},
+	}
+	c.Flags().StringVar(&tenant, "tenant", "", "the tenant")
+	c.Flags().StringVar(&key, "key", "", "the idempotency key")
+	return c
+}
+
+func findPayment(ctx context.Context, store *postgres.Store, args []string, tenant, key string) (payments.Payment, error) {
+	if key != "" {
+		return store.FindByKey(ctx, tenant, key)
+	}
+	id, err := payments.ParseID(args[0])
+	if err != nil {
+		return payments.Payment{}, err
+	}
+	if tenant != "" {
+		return store.Find(ctx, tenant, id)
+	}
+	return store.FindAnywhere(ctx, id)
+}
+
+// printPayment shows a payment to a person: what it is, where it stands and why, and how it came there.
+func (s *shared) printPayment(p payments.Payment, timeline []payments.Entry) error {
+	lines := [][2]string{
+		{"payment", p.ID.Format(p.Kind)}, {"tenant", p.TenantID}, {"key", p.IdempotencyKey}, {"amount", payments.FormatAmount(p.Amount, p.Currency)},
+		{"status", string(p.ShownStatus())}, {"reason", p.Reason}, {"customer", p.Customer}, {"payment method", p.PaymentMethod},
+		{"description", p.Description}, {"Stripe", p.StripePaymentIntent}, {"account", p.StripeAccount},
+	}
+	if p.Failure != nil {
+		lines = append(lines, [2]string{"failure", p.Failure.Code + " " + p.Failure.DeclineCode + " " + p.Failure.Message})
+	}
+	if !p.NextAttemptAt.IsZero() {
+		lines = append(lines, [2]string{"next attempt", when(p.NextAttemptAt)})
+	}
+	if p.Tries > 0 {
+		lines = append(lines, [2]string{"tries", strconv.Itoa(p.Tries)})
+	}
+	for _, l := range lines {
+		if l[1] != "" {
+			fmt.Fprintf(s.out, "%-15s %s\n", l[0], console.Safe(l[1]))
+		}
+	}
+	fmt.Fprintln(s.out)
+	rows := make([][]string, len(timeline))
+	for i, e := range timeline {
+		rows[i] = []string{strconv.FormatInt(e.Sequence, 10), e.At.UTC().Format("2006-01-02 15:04:05.000"), string(e.Status), orDash(e.Reason)}
+	}
+	return console.Table(s.out, []string{"#", "AT (UTC)", "STATUS", "REASON"}, rows)
+}
+
+func paymentsListCommand(s *shared) *cobra.Command {
+	r := postgres.ListRequest{}
+	var status string
+	c := &cobra.Command{
+		Use: "list", Short: "List payments, newest first", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r.Status = payments.Status(status)
+			if status != "" && !r.Status.Stored() && r.Status != payments.StatusProcessing {
+				return &app.UsageError{Text: "--status: is no status; see `docs/STATE_MACHINE.md`"}
+			}
+			if r.Limit < 1 || r.Limit > postgres.LimitMax {
+				return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", postgres.LimitMax)}
+			}
+			return s.withStore(c.Context(), func(store *postgres.Store) error {
+				page, next, err := store.List(c.Context(), r)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					list := schema.List[schema.Payment]{Data: []schema.Payment{}, NextCursor: cursor(next)}
+					for _, p := range page {
+						list.Data = append(list.Data, document.Payment(p))
+					}
+					return console.JSON(s.out, list)
+				}
+				rows := make([][]string, len(page))
+				for i, p := range page {
+					rows[i] = []string{p.ID.Format(p.Kind), p.TenantID, p.IdempotencyKey, string(p.ShownStatus()), orDash(p.Reason), payments.FormatAmount(p.Amount, p.Currency), when(p.CreatedAt)}
+				}
+				return s.printList([]string{"ID", "TENANT", "KEY", "STATUS", "REASON", "AMOUNT", "CREATED (UTC)"}, rows, next)
+			})
+		},
+	}
+	c.Flags().StringVar(&r.TenantID, "tenant", "", "only this tenant's")
+	c.Flags().StringVar(&status, "status", "", "only those in this status")
+	c.Flags().StringVar(&r.Customer, "customer", "", "only this customer's")
+	c.Flags().StringVar(&r.IdempotencyKey, "key", "", "only the one of this key")
+	c.Flags().IntVar(&r.Limit, "limit", postgres.LimitDefault, "how many, at most 1000")
+	c.Flags().StringVar(&r.Cursor, "cursor", "", "go on from a list's next_cursor")
+	return c
+}
+
+// printList prints a page to a person, and how to get the next.
+func (s *shared) printList(header []string, rows [][]string, next string) error {
+	if len(rows) == 0 {
+		fmt.Fprintln(s.err, "none found")
+		return nil
+	}
+	if err := console.Table(s.out, header, rows); err != nil {
+		return err
+	}
+	if next != "" {
+		fmt.Fprintf(s.err, "more: --cursor %s\n", next)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/migrations"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/postgres"
+)
+
+// withStore opens the store of the settings for one command.
+func (s *shared) withStore(ctx context.Context, f func(*postgres.Store) error) error {
+	settings, err := s.settings()
+	if err != nil {
+		return err
+	}
+	if err := settings.RequireDatabase(); err != nil {
+		return err
+	}
+	at, err := migrations.Version(ctx, settings.DatabaseURL)
+	if err != nil {
+		return fmt.Errorf("ONCEPAY_DATABASE_URL: %w", err)
+	}
+	if at < migrations.Target() {
+		return fmt.Errorf("the database is at version %d and this program needs %d: run `oncepay migrate up`", at, migrations.Target())
+	}
+	store, err := postgres.Open(ctx, settings.DatabaseURL, postgres.Options{PoolSize: 2, Namespace: settings.Namespace, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return fmt.Errorf("ONCEPAY_DATABASE_URL: %w", err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = store.Close(ctx)
+	}()
+	return asUsage(f(store))
+}
+
+// asUsage makes what the person typed wrong a usage error.
+func asUsage(err error) error {
+	var e *payments.Error
+	if errors.As(err, &e) && e.Code == payments.CodeInvalid {
+		return &app.UsageError{Text: e.Error()}
+	}
+	return err
+}
+
+// orDash shows an absent text.
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// when shows a time to people.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+// cursor is a list's next_cursor: null after the last page.
+func cursor(next string) *string {
+	if next == "" {
+		return nil
+	}
+	return &next
+}

@@ -1,0 +1,287 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/console"
+	"github.com/oncepay/oncepay/migrations"
+	"github.com/oncepay/oncepay/payments/postgres"
+	"github.com/oncepay/oncepay/payments/stripesim"
+)
+
+// DemoOptions are the flags of the demo.
+type DemoOptions struct {
+	Intents int
+	Seed    uint64
+	Faults  string // all, none, or a comma-separated list
+	JSON    bool
+}
+
+// demo is one run: the stack, two worker processes, and what was published.
+type demo struct {
+	options  DemoOptions
+	stack    *stack
+	settings app.Settings
+	js       jetstream.JetStream
+	store    *postgres.Store
+	work     *workload
+	say      func(format string, args ...any)
+	logs     *os.File
+
+	workers []*child
+	killed  int
+
+	mu        sync.Mutex
+	firstAck  map[int]time.Time // by intent
+	sent      atomic.Int64
+	repeats   atomic.Int64
+	startedAt time.Time
+	endedAt   time.Time
+}
+
+// Times of a demo: restMax is how long it may take to come to rest after the last publication.
+const (
+	restMax  = 90 * time.Second
+	pollRest = 100 * time.Millisecond
+)
+
+// Demo publishes intents again and again through faults and killed workers, and proves that each was charged once. It returns an error only
+// when it could not run; proof tells whether it holds.
+func Demo(ctx context.Context, o DemoOptions, stderr *os.File) (_ *Proof, err error) {
+	d := &demo{options: o, firstAck: map[int]time.Time{}, say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) }}
+	if d.logs, err = os.CreateTemp("", "oncepay-demo-*.log"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = d.logs.Close()
+		if err == nil {
+			_ = os.Remove(d.logs.Name())
+		}
+	}()
+	defer d.close()
+	d.say("starting JetStream (every write synced), PostgreSQL and the Stripe simulator ...")
+	if err := d.start(ctx); err != nil {
+		return nil, err
+	}
+	d.say("publishing %d intents, %d messages in all, from %d producers; Stripe faults: %s", o.Intents, d.work.messages, producerCount, o.Faults)
+	if err := d.run(ctx, stderr); err != nil {
+		return nil, fmt.Errorf("%w (the workers' log is %s)", err, d.logs.Name())
+	}
+	return d.prove(ctx)
+}
+
+// start brings the stack up, and two workers on it.
+func (d *demo) start(ctx context.Context) (err error) {
+	if d.stack, err = startStack(ctx, stackOptions{seed: d.options.Seed}); err != nil {
+		return err
+	}
+	if d.settings, err = app.Load(source(d.stack.environment())); err != nil {
+		return err
+	}
+	if err := migrations.Up(ctx, d.settings.DatabaseURL); err != nil {
+		return err
+	}
+	if d.store, err = postgres.Open(ctx, d.settings.DatabaseURL, postgres.Options{PoolSize: 4}); err != nil {
+		return err
+	}
+	if _, err := d.store.CreateTenant(ctx, postgres.Tenant{ID: demoTenant}); err != nil {
+		return err
+	}
+	log := app.NewLog(d.logs, "warn")
+	nc, js, err := app.ConnectNATS(d.settings, "oncepay-demo", log)
+	if err != nil {
+		return err
+	}
+	d.js = js
+	context.AfterFunc(ctx, func() { nc.Close() })
+	if err := app.EnsureStreams(ctx, d.js, d.settings); err != nil {
+		return err
+	}
+	subjects, _ := d.settings.Streams()
+	if d.work, err = newWorkload(d.options.Intents, d.options.Seed, subjects); err != nil {
+		return err
+	}
+	if err := d.addFaults(); err != nil {
+		return err
+	}
+	for range 2 {
+		if err := d.startWorker(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) addFaults() error {
+	list := faults
+	switch d.options.Faults {
+	case "all":
+	case "none":
+		list = nil
+	default:
+		list = strings.Split(d.options.Faults, ",")
+	}
+	for _, fault := range list {
+		rule := stripesim.Rule{Match: stripesim.Match{Path: "/v1/payment_intents"}, Fault: strings.TrimSpace(fault), Rate: faultRate}
+		if err := d.stack.sim.AddFault(rule); err != nil {
+			return &app.UsageError{Text: "--faults: " + err.Error() + "; use all, none or a list of " + strings.Join(faults, ",")}
+		}
+	}
+	return nil
+}
+
+func (d *demo) startWorker(ctx context.Context) error {
+	env := d.stack.environment()
+	env["ONCEPAY_HTTP_ADDR"] = "off"
+	env["ONCEPAY_CONCURRENCY"] = "64"
+	env["ONCEPAY_LOG_LEVEL"] = "warn"
+	c, err := startChild(env, d.logs)
+	if err != nil {
+		return err
+	}
+	d.workers = append(d.workers, c)
+	if _, err := c.waitReady(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+
+// run publishes, kills a worker at a third and at two thirds of the way, and waits until everything has come to rest.
+func (d *demo) run(ctx context.Context, stderr *os.File) error {
+	d.startedAt = time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var producers sync.WaitGroup
+	errs := make(chan error, producerCount)
+	for _, list := range d.work.producers {
+		producers.Go(func() { errs <- d.produce(ctx, list) })
+	}
+	published := make(chan struct{})
+	go func() { producers.Wait(); close(published) }()
+	progress := console.NewProgress(stderr, "payments settled", d.options.Intents)
+	tick := time.NewTicker(pollRest)
+	defer tick.Stop()
+	killAt := []int{d.options.Intents / 3, d.options.Intents * 2 / 3}
+	var deadline <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-errs:
+			if err != nil {
+				return err
+			}
+		case <-published:
+			published, deadline = nil, time.After(restMax)
+		case <-deadline:
+			progress.Done(0)
+			return errors.New("the run did not come to rest in time")
+		case <-tick.C:
+			settled, err := d.settled(ctx)
+			if err != nil {
+				return err
+			}
+			progress.Set(settled)
+			if len(killAt) > 0 && settled >= killAt[0] {
+				killAt = killAt[1:]
+				if err := d.killOne(ctx); err != nil {
+					return err
+				}
+			}
+			if published == nil && len(killAt) == 0 {
+				if rest, err := d.atRest(ctx); err != nil {
+					return err
+				} else if rest {
+					d.endedAt = time.Now()
+					progress.Done(settled)
+					return nil
+				}
+			}
+		}
+	}
+}
+
+// killOne ends a worker with SIGKILL in the middle of its work, and starts another.
+func (d *demo) killOne(ctx context.Context) error {
+	victim := d.workers[0]
+	d.workers = slices.Delete(d.workers, 0, 1)
+	victim.kill()
+	d.killed++
+	d.say("killed a worker process with SIGKILL (pid %d)", victim.command.Process.Pid)
+	return d.startWorker(ctx)
+}
+
+// settled counts the payments that nobody has to act on any more.
+func (d *demo) settled(ctx context.Context) (int, error) {
+	counts, err := d.store.CountByStatus(ctx, demoTenant)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for status, count := range counts {
+		if settledStatus(status) {
+			n += count
+		}
+	}
+	return n, nil
+}
+
+// atRest reports whether nothing is left to do anywhere: every message acked, every ticket gone, every event sent.
+func (d *demo) atRest(ctx context.Context) (bool, error) {
+	tickets, err := d.store.TicketCount(ctx)
+	if err != nil || tickets > 0 {
+		return false, err
+	}
+	outbox, err := d.store.OutboxDepth(ctx)
+	if err != nil || outbox > 0 {
+		return false, err
+	}
+	subjects, settings := d.settings.Streams()
+	for _, c := range subjects.Consumers(settings) {
+		consumer, err := d.js.Consumer(ctx, c.Stream, c.Durable)
+		if err != nil {
+			return false, err
+		}
+		info := consumer.CachedInfo()
+		if info.NumPending > 0 || info.NumAckPending > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (d *demo) close() {
+	for _, w := range d.workers {
+		w.stop(10 * time.Second)
+	}
+	if d.store != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = d.store.Close(ctx)
+	}
+	if d.js != nil {
+		d.js.Conn().Close()
+	}
+	if d.stack != nil {
+		d.stack.close()
+	}
+}
+
+// Print shows the proof to a person.
+func (p *Proof) Print(w io.Writer) {
+	for _, line := range p.lines() {
+		fmt.Fprintln(w, line)
+	}
+}

@@ -1,0 +1,82 @@
+package dev
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/cli"
+	"github.com/oncepay/oncepay/cmd/internal/console"
+)
+
+// Main runs the program oncepay-dev and returns its exit code.
+func Main(args []string) int {
+	root := &cobra.Command{
+		Use: "oncepay-dev", Short: "The whole stack of Oncepay on this machine: demo, proof, benchmark, simulator",
+		SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetArgs(args)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &app.UsageError{Text: err.Error()} })
+	root.AddCommand(demoCommand(), upCommand(), benchCommand(), stripeCommand(), childCommand())
+	return cli.Execute(root, os.Stderr)
+}
+
+func demoCommand() *cobra.Command {
+	o := DemoOptions{}
+	c := &cobra.Command{
+		Use: "demo", Short: "Charge intents once, through faults and killed workers, and prove it", Args: cobra.NoArgs,
+		Long: "Publish intents again and again, from several producers, through real JetStream and PostgreSQL and a Stripe simulator that fails,\n" +
+			"kill worker processes on the way, and hold the producers' list against the ledger. Exit code 0 only if the proof holds.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.Intents < 1 || o.Intents > 1_000_000 {
+				return &app.UsageError{Text: "--intents: must be from 1 to 1,000,000"}
+			}
+			proof, err := Demo(c.Context(), o, os.Stderr)
+			if err != nil {
+				return err
+			}
+			if o.JSON {
+				if err := console.JSON(os.Stdout, proof); err != nil {
+					return err
+				}
+			} else {
+				proof.Print(os.Stdout)
+			}
+			if !proof.Holds {
+				return cli.NewExit(1, "")
+			}
+			return nil
+		},
+	}
+	c.Flags().IntVar(&o.Intents, "intents", 1000, "how many payment intents")
+	c.Flags().Uint64Var(&o.Seed, "seed", 1, "what is drawn: amounts, order, faults")
+	c.Flags().StringVar(&o.Faults, "faults", "all", "what Stripe does wrong: all, none, or a comma-separated list")
+	c.Flags().BoolVar(&o.JSON, "json", false, "print the proof as one JSON document")
+	return c
+}
+
+// childCommand is what a worker process runs: the same as oncepay serve, until its standard input ends.
+func childCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: workerCommand, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithCancel(c.Context())
+			defer cancel()
+			go func() {
+				_, _ = io.Copy(io.Discard, os.Stdin) // ends when our parent does, however it does
+				cancel()
+			}()
+			settings, err := app.Load(app.Environment)
+			if err != nil {
+				return err
+			}
+			return app.Serve(ctx, settings, app.NewLog(os.Stderr, settings.LogLevel), app.ServeOptions{
+				Ready: func(addr string) { _, _ = os.Stdout.WriteString("ready " + addr + "\n") },
+			})
+		},
+	}
+}
