@@ -12,21 +12,21 @@ import (
 // of nats-server 2.15; stream.go and jetstream_cluster.go send them ahead of the
 // store and of the Raft log).
 const (
-	codeAccountResources   jetstream.ErrorCode = 10002
-	codeInsufficient       jetstream.ErrorCode = 10023
-	codeMemoryResources    jetstream.ErrorCode = 10028
-	codeStorageResources   jetstream.ErrorCode = 10047
-	codeMessageTooLarge    jetstream.ErrorCode = 10054
-	codeOtherStream        jetstream.ErrorCode = 10060
-	codeStoreFailed        jetstream.ErrorCode = 10077
-	codeHeaderTooLarge     jetstream.ErrorCode = 10097
-	codeSealed             jetstream.ErrorCode = 10109
-	codeTooManyRequests    jetstream.ErrorCode = 10167
-	codeAtomicDisabled     jetstream.ErrorCode = 10174
-	codeAtomicIncomplete   jetstream.ErrorCode = 10176
-	codeAtomicTooLarge     jetstream.ErrorCode = 10199
-	codeAtomicDuplicate    jetstream.ErrorCode = 10201
-	codeAtomicTooManyAtOne jetstream.ErrorCode = 10210
+	codeAccountResources jetstream.ErrorCode = 10002
+	codeInsufficient     jetstream.ErrorCode = 10023
+	codeMemoryResources  jetstream.ErrorCode = 10028
+	codeStorageResources jetstream.ErrorCode = 10047
+	codeMessageTooLarge  jetstream.ErrorCode = 10054
+	codeOtherStream      jetstream.ErrorCode = 10060
+	codeStoreFailed      jetstream.ErrorCode = 10077
+	codeHeaderTooLarge   jetstream.ErrorCode = 10097
+	codeSealed           jetstream.ErrorCode = 10109
+	codeTooManyRequests  jetstream.ErrorCode = 10167
+	codeAtomicDisabled   jetstream.ErrorCode = 10174
+	codeAtomicIncomplete jetstream.ErrorCode = 10176
+	codeAtomicTooLarge   jetstream.ErrorCode = 10199
+	codeAtomicDuplicate  jetstream.ErrorCode = 10201
+	codeAtomicTooMany    jetstream.ErrorCode = 10210
 )
 
 // fullTexts are the descriptions under which code 10077 is a refusal by a limit.

@@ -111,6 +111,9 @@ func (f fixture) stored(tb testing.TB, stream string) []*jetstream.RawStreamMsg 
 
 func (f fixture) count(tb testing.TB, stream string) int {
 	tb.Helper()
+	if _, err := provision.StreamCreated(testContext(tb), f.js, stream); err != nil { // waits for a server that comes back
+		tb.Fatal(err)
+	}
 	s, err := f.js.Stream(testContext(tb), stream)
 	if err != nil {
 		tb.Fatal(err)

@@ -2,12 +2,10 @@ package producer
 
 import (
 	"context"
-	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/schema"
 )
 
@@ -20,7 +18,8 @@ const (
 // Options are the limits of a Publisher. The zero value is usable.
 type Options struct {
 	// MaxInFlight is how many messages of this Publisher may wait for their
-	// acknowledgement; who comes later waits for room.
+	// acknowledgement; who comes later waits for room. Each lane may have one batch
+	// of at most as many messages, and of at most 1,000, beside them.
 	MaxInFlight int
 	// AckTimeout is how long an acknowledgement is waited for, unless the caller's
 	// context ends first. Without one by then the outcome is Unknown.
@@ -38,7 +37,9 @@ type Publisher struct {
 	subjects schema.Subjects
 	opts     Options
 	pipe     *pipe
-	slots    chan struct{} // one token per message in flight
+	slots    chan struct{} // one token per message in flight outside of batches
+
+	interactive, bulk *publisherLane
 }
 
 // New returns a Publisher on a connection, which stays the caller's. Close it.
@@ -55,12 +56,15 @@ func New(nc *nats.Conn, subjects schema.Subjects, opts Options) (*Publisher, err
 		opts.AckTimeout = DefaultAckTimeout
 	}
 	// Callers that gave up free their slots before their messages are answered;
-	// four times as many may so be under way, for AckTimeout at most.
-	pipe, err := newPipe(nc, opts.AckTimeout, 4*opts.MaxInFlight)
+	// four times as many may so be under way, for AckTimeout at most. A batch that
+	// is refused as a batch goes out singly and needs room too.
+	pipe, err := newPipe(nc, opts.AckTimeout, 4*opts.MaxInFlight+2*atomicMax)
 	if err != nil {
 		return nil, err
 	}
-	return &Publisher{subjects: subjects, opts: opts, pipe: pipe, slots: make(chan struct{}, opts.MaxInFlight)}, nil
+	p := &Publisher{subjects: subjects, opts: opts, pipe: pipe, slots: make(chan struct{}, opts.MaxInFlight)}
+	p.interactive, p.bulk = p.lane(), p.lane()
+	return p, nil
 }
 
 // Close lets go of the connection. Call it after the last Publish has returned;
@@ -77,10 +81,99 @@ func (p *Publisher) Publish(ctx context.Context, m Message) (Result, error) {
 
 // PublishAll sends all messages, many at a time, and returns when every one has
 // its result: result i is message i's. One that is refused does not hold up the
-// others. The order in the stream is the order given, but for what failed.
+// others. The order within a stream is the order given, but for what failed. From
+// 20 messages of one lane on they travel in atomic batches, whose messages share
+// one acknowledgement: all are stored, or for all of them the outcome is Unknown,
+// or each gets an attempt of its own.
 func (p *Publisher) PublishAll(ctx context.Context, messages []Message) []Result {
 	results := make([]Result, len(messages))
-	flying := make([]flight, 0, min(len(messages), p.opts.MaxInFlight))
+	for from := 0; from < len(messages); from += atomicMax {
+		to := min(from+atomicMax, len(messages))
+		p.publishWindow(ctx, messages[from:to], results[from:to])
+	}
+	return results
+}
+
+// publishWindow prepares the messages and sends them lane by lane.
+func (p *Publisher) publishWindow(ctx context.Context, messages []Message, results []Result) {
+	lanes := [2]struct {
+		lane *publisherLane
+		out  []numberedMsg
+	}{{lane: p.interactive}, {lane: p.bulk}}
+	for i, m := range messages {
+		out := p.prepare(ctx, m)
+		results[i].PaymentID = out.id
+		switch {
+		case out.err != nil:
+			results[i].settle(ack{}, out.err)
+		case m.Lane == payments.LaneBulk:
+			lanes[1].out = append(lanes[1].out, numberedMsg{i, out.msg})
+		default:
+			lanes[0].out = append(lanes[0].out, numberedMsg{i, out.msg})
+		}
+	}
+	for _, l := range lanes {
+		if len(l.out) >= atomicFrom && p.opts.MaxInFlight >= atomicFrom {
+			p.together(ctx, l.lane, l.out, results)
+		} else {
+			p.apart(ctx, l.out, results)
+		}
+	}
+}
+
+// numberedMsg is a prepared message and the place of its result.
+type numberedMsg struct {
+	index int
+	msg   *nats.Msg
+}
+
+// publisherLane is the one committer of a lane's batches: several side by side are
+// no faster, and each waits longer.
+type publisherLane struct {
+	turn   chan struct{}
+	sender groupSender
+}
+
+func (p *Publisher) lane() *publisherLane {
+	return &publisherLane{
+		turn:   make(chan struct{}, 1),
+		sender: groupSender{pipe: p.pipe, atomicMax: min(atomicMax, p.opts.MaxInFlight)},
+	}
+}
+
+// together sends the messages in batches once it is their turn.
+func (p *Publisher) together(ctx context.Context, lane *publisherLane, out []numberedMsg, results []Result) {
+	err := notSent(ctx)
+	if ctx.Err() == nil {
+		select {
+		case lane.turn <- struct{}{}:
+			err = nil
+			defer func() { <-lane.turn }()
+		case <-ctx.Done():
+			err = notSent(ctx)
+		}
+	}
+	if err != nil {
+		for _, m := range out {
+			results[m.index].settle(ack{}, err)
+		}
+		return
+	}
+	group := make([]*nats.Msg, len(out))
+	for i, m := range out {
+		group[i] = m.msg
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.opts.AckTimeout)
+	defer cancel()
+	for i, f := range lane.sender.send(ctx, group) {
+		results[out[i].index].settle(f.ack, f.err)
+	}
+}
+
+// apart sends the messages one after another, as far ahead of their
+// acknowledgements as there are slots.
+func (p *Publisher) apart(ctx context.Context, out []numberedMsg, results []Result) {
+	flying := make([]flight, 0, min(len(out), p.opts.MaxInFlight))
 	landed := 0
 	land := func() {
 		f := flying[landed]
@@ -88,29 +181,22 @@ func (p *Publisher) PublishAll(ctx context.Context, messages []Message) []Result
 		results[f.index].settle(f.wait(ctx))
 		<-p.slots
 	}
-	for i, m := range messages {
-		out := p.prepare(ctx, m)
-		results[i].PaymentID = out.id
-		if out.err != nil {
-			results[i].settle(ack{}, out.err)
-			continue
-		}
+	for _, m := range out {
 		if err := p.acquire(ctx, func() bool { return landed < len(flying) }, land); err != nil {
-			results[i].settle(ack{}, err)
+			results[m.index].settle(ack{}, err)
 			continue
 		}
-		future, err := p.pipe.send(out.msg)
+		future, err := p.pipe.send(m.msg)
 		if err != nil {
 			<-p.slots
-			results[i].settle(ack{}, err)
+			results[m.index].settle(ack{}, err)
 			continue
 		}
-		flying = append(flying, flight{index: i, future: future})
+		flying = append(flying, flight{index: m.index, future: future})
 	}
 	for landed < len(flying) {
 		land()
 	}
-	return results
 }
 
 // acquire takes a slot. While there is none it waits for the caller's own oldest
@@ -155,87 +241,4 @@ func (r *Result) settle(a ack, err *Error) {
 		return
 	}
 	r.Outcome, r.Stream, r.Sequence = Stored, a.stream, a.sequence
-}
-
-// ack is where a stored message stands.
-type ack struct {
-	stream    string
-	sequence  uint64
-	duplicate bool
-}
-
-// pipe sends messages without waiting for one before the next.
-type pipe struct {
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	closed atomic.Bool
-}
-
-// newPipe gives the pipe a JetStream context of its own: the bookkeeping of
-// acknowledgements is per context, and close ends its goroutine.
-func newPipe(nc *nats.Conn, timeout time.Duration, pending int) (*pipe, error) {
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(timeout), jetstream.WithPublishAsyncMaxPending(pending))
-	if err != nil {
-		return nil, fmt.Errorf("publish: %w", err)
-	}
-	return &pipe{nc: nc, js: js}, nil
-}
-
-func (p *pipe) close() {
-	p.closed.Store(true)
-	p.js.CleanupPublisher()
-}
-
-// connected refuses to send while there is no connection: the client would keep
-// the message and send it later, when its caller has long been told otherwise.
-func (p *pipe) connected() *Error {
-	if p.closed.Load() {
-		return notStored(false, "the publisher is closed: make a new one", nil)
-	}
-	if p.nc.IsConnected() {
-		return nil
-	}
-	return notStored(true, "there is no connection to NATS: publish it again", nats.ErrDisconnected)
-}
-
-// send hands one message to the connection.
-func (p *pipe) send(m *nats.Msg) (jetstream.PubAckFuture, *Error) {
-	if err := p.connected(); err != nil {
-		return nil, err
-	}
-	future, err := p.js.PublishMsgAsync(m)
-	if err != nil {
-		return nil, refusedToSend(err)
-	}
-	return future, nil
-}
-
-// flight is a message that was sent.
-type flight struct {
-	index  int
-	future jetstream.PubAckFuture
-}
-
-// wait returns what became of the message. An answer that is there already counts,
-// even if ctx has ended.
-func (f flight) wait(ctx context.Context) (ack, *Error) {
-	select {
-	case a := <-f.future.Ok():
-		return accepted(a)
-	case err := <-f.future.Err():
-		return ack{}, refusedByServer(err)
-	default:
-	}
-	select {
-	case a := <-f.future.Ok():
-		return accepted(a)
-	case err := <-f.future.Err():
-		return ack{}, refusedByServer(err)
-	case <-ctx.Done():
-		return ack{}, unknown("the caller stopped waiting for the acknowledgement: publish it again under the same key", context.Cause(ctx))
-	}
-}
-
-func accepted(a *jetstream.PubAck) (ack, *Error) {
-	return ack{stream: a.Stream, sequence: a.Sequence, duplicate: a.Duplicate}, nil
 }

@@ -391,9 +391,18 @@ func TestPublishAllKeepsOrderBeyondItsWindow(t *testing.T) {
 // to be stored is there, what is said not to be is not.
 func TestServerRestartedInFlight(t *testing.T) {
 	t.Parallel()
+	for _, window := range []int{15, 50, 1000} { // singly, and in batches
+		t.Run(fmt.Sprint(window), func(t *testing.T) {
+			t.Parallel()
+			restartInFlight(t, window)
+		})
+	}
+}
+
+func restartInFlight(t *testing.T, window int) {
 	server := ownNATS(t)
 	f := fixtureOn(t, server.URL(), 64<<20)
-	p := f.publisher(t, connect(t, f.url), producer.Options{MaxInFlight: 50})
+	p := f.publisher(t, connect(t, f.url), producer.Options{MaxInFlight: window})
 	const n = 3000
 	var messages []producer.Message
 	for i := range n {
@@ -428,8 +437,8 @@ func TestServerRestartedInFlight(t *testing.T) {
 		}
 	}
 	t.Logf("outcomes: %v", counts)
-	if counts[producer.Stored] < 100 {
-		t.Errorf("%v: too few were stored for a test of anything", counts)
+	if counts[producer.Stored]+counts[producer.Unknown] < 100 || len(there) < 100 {
+		t.Errorf("%v, %d in the stream: too few were sent for a test of anything", counts, len(there))
 	}
 	for i, r := range results {
 		if r.Outcome != producer.Stored {
@@ -459,5 +468,105 @@ func TestErrorsOfOthersMayBeStored(t *testing.T) {
 	t.Parallel()
 	if !producer.MayBeStored(errors.New("anything")) || producer.MayBeStored(nil) || producer.IsNotStored(nil) || producer.Retryable(nil) {
 		t.Error("only a proof makes a message not stored")
+	}
+}
+
+// TestPublishAllInBatches mixes lanes and bad messages into far more than one
+// batch.
+func TestPublishAllInBatches(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	p := f.publisher(t, connect(t, f.url), producer.Options{})
+	const n = 2345
+	var messages []producer.Message
+	for i := range n {
+		m := charge("acme", fmt.Sprintf("k-%d", i), int64(100+i))
+		switch i % 10 {
+		case 3:
+			m.Lane = payments.LaneBulk
+		case 7:
+			m.Intent.Currency = ""
+		}
+		messages = append(messages, m)
+	}
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for i, r := range p.PublishAll(testContext(t), messages) {
+				want, stream := producer.Stored, f.subjects.StreamIntents()
+				switch i % 10 {
+				case 3:
+					stream = f.subjects.StreamBulk()
+				case 7:
+					want, stream = producer.NotStored, ""
+				}
+				if r.Outcome != want || r.Stream != stream || r.PaymentID != messages[i].Intent.ID() {
+					t.Errorf("message %d: %+v", i, r)
+					continue
+				}
+				if want != producer.Stored {
+					continue
+				}
+				s, err := f.js.Stream(testContext(t), stream)
+				if i%97 != 0 || err != nil {
+					continue
+				}
+				there, err := s.GetMsg(testContext(t), r.Sequence)
+				if err != nil {
+					t.Errorf("message %d: %v", i, err)
+					continue
+				}
+				if in, err := schema.DecodeIntent(there.Data); err != nil || in.IdempotencyKey.Value != messages[i].Intent.IdempotencyKey {
+					t.Errorf("message %d: another one stands at its sequence %d", i, r.Sequence)
+				}
+				if there.Header.Get(schema.HeaderMsgID) != "" {
+					t.Errorf("message %d has a Nats-Msg-Id", i)
+				}
+			}
+		})
+	}
+	all.Wait()
+	wantBulk, wantInteractive := 0, 0
+	for i := range n {
+		switch i % 10 {
+		case 3:
+			wantBulk += 2
+		case 7:
+		default:
+			wantInteractive += 2
+		}
+	}
+	if interactive, bulk := f.count(t, f.subjects.StreamIntents()), f.count(t, f.subjects.StreamBulk()); interactive != wantInteractive || bulk != wantBulk {
+		t.Errorf("%d and %d are stored, want %d and %d", interactive, bulk, wantInteractive, wantBulk)
+	}
+}
+
+func TestUnknownWhenTheAnswerToABatchIsLost(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	proxy := devstacktest.NewProxy(t, f.url)
+	p := f.publisher(t, connect(t, devstacktest.Via(t, f.url, proxy.Addr())), producer.Options{})
+	var once sync.Once
+	proxy.OnClientData(func(chunk []byte) devstacktest.Action {
+		action := devstacktest.Forward
+		if bytes.Contains(chunk, []byte("Nats-Batch-Commit")) {
+			once.Do(func() { action = devstacktest.ForwardThenCut })
+		}
+		return action
+	})
+	var messages []producer.Message
+	for i := range 50 {
+		messages = append(messages, charge("acme", fmt.Sprintf("k-%d", i), 100))
+	}
+	for _, r := range p.PublishAll(testContext(t), messages) {
+		wantUnknown(t, r)
+	}
+	for f.count(t, f.subjects.StreamIntents()) == 0 { // the server has the batch; it may still be at it
+		if testContext(t).Err() != nil {
+			t.Fatal("the batch never arrived")
+		}
+	}
+	if n := f.count(t, f.subjects.StreamIntents()); n != 50 {
+		t.Errorf("%d messages are stored, want 50", n)
 	}
 }

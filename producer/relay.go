@@ -54,7 +54,7 @@ func NewRelay(outbox payments.Outbox, nc *nats.Conn, subjects schema.Subjects, o
 
 func (r *Relay) lane(stream string) *relayLane {
 	l := &relayLane{relay: r, stream: stream, wake: make(chan struct{}, 1)}
-	l.sender = groupSender{pipe: r.pipe, timeout: r.opts.AckTimeout, atomicMax: atomicMax}
+	l.sender = groupSender{pipe: r.pipe, atomicMax: atomicMax}
 	return l
 }
 

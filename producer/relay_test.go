@@ -16,6 +16,7 @@ import (
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/producer"
 	"github.com/oncepay/oncepay/schema"
+	"github.com/synadia-io/orbit.go/jetstreamext"
 )
 
 func (f fixture) relay(tb testing.TB, outbox payments.Outbox, nc *nats.Conn, opts producer.RelayOptions) *producer.Relay {
@@ -536,4 +537,32 @@ func TestAnswersLostInABatch(t *testing.T) {
 		t.Fatalf("%v; %d left", err, outbox.left())
 	}
 	f.wantAll(t, 1, 100)
+}
+
+// TestTooManyOpenBatches: somebody begins batches and never ends them. The stream
+// then takes no other batch for ten seconds, and events leave all the same.
+func TestTooManyOpenBatches(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	subject, err := f.subjects.Event("acme", "oncepay.payment.failed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		b, err := jetstreamext.NewBatchPublisher(f.js)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Add(subject, nil); err != nil { // waits for the acknowledgement
+			t.Fatal(err)
+		}
+	}
+	outbox := newOutbox(events(1, 60)...)
+	if sent, err := f.relay(t, outbox, connect(t, f.url), quick()).RunOnce(testContext(t)); sent != 60 || err != nil {
+		t.Fatalf("sent %d, %v", sent, err)
+	}
+	f.wantAll(t, 1, 60)
+	if n := f.count(t, f.subjects.StreamEvents()); n != 60 {
+		t.Errorf("%d events are stored, want 60", n)
+	}
 }
