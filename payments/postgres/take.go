@@ -58,7 +58,7 @@ func (s *Store) take(ctx context.Context, r payments.TakeRequest, limit int, tok
 		}
 		p := got.payment
 		p.Owned, p.NextAttemptAt = false, time.Time{}
-		if p.StripeAccount == "" && !p.InDoubt && p.Status != payments.StatusPending {
+		if p.StripeAccount == "" && !p.InDoubt && p.Status != payments.StatusUnknown && p.Status != payments.StatusPending {
 			p.StripeAccount, p.Livemode = r.Account.ID, r.Account.Livemode // pinned by this very statement
 		}
 		claims = append(claims, payments.Claim{

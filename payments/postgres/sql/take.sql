@@ -44,7 +44,7 @@ submitting AS (
     UPDATE payments p SET first_submit_at = coalesce(p.first_submit_at, clock.now), last_submit_at = clock.now, in_doubt = true,
         stripe_account = coalesce(p.stripe_account, nullif($7::text, '')),
         livemode = CASE WHEN p.stripe_account IS NULL THEN $8::bool ELSE p.livemode END
-    FROM before b, clock WHERE p.tenant_id = b.tenant_id AND p.id = b.id AND NOT b.in_doubt AND b.status <> 'pending'
+    FROM before b, clock WHERE p.tenant_id = b.tenant_id AND p.id = b.id AND NOT b.in_doubt AND b.status NOT IN ('unknown', 'pending')
 )
 SELECT {payment}, {ticket}, (SELECT now FROM clock), q.place
 FROM before p JOIN ticket q ON q.tenant_id = p.tenant_id AND q.payment_id = p.id
