@@ -4,8 +4,8 @@ package payments
 // issuer uses, and a right check digit (Luhn, ISO/IEC 7812-1 annex B), all three together. The digits stand unseparated, or in the groups in
 // which cards are printed, with one space or dash between groups.
 //
-// Digit groups are taken whole, so a 20-digit number holds no card; letters beside a group do not hide it. Digits that are part of a UUID or of
-// a long hex id, a phone number with its +, or a decimal fraction are no card (card_context.go). JSON escapes are not resolved: a message is
+// Digit groups are taken whole, so a 20-digit number holds no card; letters beside a group do not hide it. Digits that are part of a UUID, of a
+// long hex id or of a valid IBAN, a phone number with its +, or a decimal fraction are no card (card_context.go). JSON escapes are not resolved: a message is
 // checked as raw bytes and its decoded strings again.
 func ContainsCardNumber(text []byte) bool { return containsCard(text) }
 

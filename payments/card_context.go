@@ -1,6 +1,6 @@
 package payments
 
-// hexIDMin is the length from which a run of hex digits that has letters is taken for an id or a hash.
+// hexIDMin is the length from which a run of hex digits is taken for an id or a hash.
 const hexIDMin = 24
 
 // notCard reports whether digits that look like a card number are known from what stands around them to be something else.
@@ -14,7 +14,7 @@ func notCard[T text](t T, groups []span) bool {
 			return true
 		}
 	}
-	return inUUID(t, whole)
+	return inUUID(t, whole) || inIBAN(t, whole)
 }
 
 // isPhone: 12 or 13 digits right after a + are an international phone number (E.164); German and British ones begin as Visa's do.
@@ -48,19 +48,16 @@ func skipSpaceBack[T text](t T, i int) int {
 	return i
 }
 
-// inHexID reports whether the group stands in a long run of hex digits that has letters too.
+// inHexID reports whether the group stands in a long run of hex digits. The run has letters, since the group is maximal and shorter.
 func inHexID[T text](t T, g span) bool {
-	letters := false
 	start, end := g.start, g.end
 	for start > 0 && isHex(t[start-1]) {
 		start--
-		letters = letters || !isDigit(t[start])
 	}
 	for end < len(t) && isHex(t[end]) {
-		letters = letters || !isDigit(t[end])
 		end++
 	}
-	return letters && end-start >= hexIDMin
+	return end-start >= hexIDMin
 }
 
 const uuidLength = 36

@@ -137,13 +137,59 @@ func TestWhatIsNoCard(t *testing.T) {
 		"12345678-4242-4242-8242-424242424242", "urn:uuid:42424242-4242-4242-4242-424242424242", // UUIDs, all digits
 		"deadbeefdeadbeef4242424242424242", "4242424242424242deadbeefcafe", "A" + "4242424242424242" + "BCDEFAB", // hex ids
 		"pay_af5f4f1841e88ebcae502028d51c062c",
-		"+" + testCards["visa 13"], // +42 22 …
+		"+" + testCards["visa 13"],                                                                                        // +42 22 …
+		"FR76 3000 6000 0112 3456 7890 189", "LU36 0010 0000 0000 0106", "IBAN:" + ibanOf("ES", "4242424242424242") + ".", // IBANs that hold one
 		"0.4242424242424242", "12.4242424242424242",
 		`{"amount":` + testCards["maestro 12"] + `}`, "{\"amount\" :\n " + testCards["maestro 12"] + "}",
 		"2026-11-30T03:26:42.000Z", "2026-11-30 03:26:42 1700000000", "1700000000000", "1700000000000000", "1700000000000000000",
 	} {
 		if ContainsCardNumberString(s) || ContainsCardNumber([]byte(s)) {
 			t.Errorf("taken for a card number: %q", s)
+		}
+	}
+}
+
+// ibanOf gives a BBAN the check digits that make an IBAN of it, in groups of four.
+func ibanOf(country, bban string) string {
+	for check := range 98 {
+		rem := 0
+		for _, c := range bban + country + fmt.Sprintf("%02d", check) {
+			if c >= 'A' {
+				rem = (rem*100 + int(c-'A') + 10) % 97
+			} else {
+				rem = (rem*10 + int(c-'0')) % 97
+			}
+		}
+		if rem == 1 {
+			s := country + fmt.Sprintf("%02d", check) + bban
+			var groups []string
+			for ; len(s) > 4; s = s[4:] {
+				groups = append(groups, s[:4])
+			}
+			return strings.Join(append(groups, s), " ")
+		}
+	}
+	panic("no check digits fit")
+}
+
+// Only an IBAN whose own check digits are right hides what looks like a card in it.
+func TestOnlyValidIBANsHideACard(t *testing.T) {
+	t.Parallel()
+	valid := ibanOf("ES", "1234"+"4242424242424242")
+	compact := strings.ReplaceAll(ibanOf("AT", "424242424242424"+"242"), " ", "")
+	for _, s := range []string{valid, "(" + valid + ")", valid + " and more", "to " + valid, compact} {
+		if ContainsCardNumberString(s) {
+			t.Errorf("an IBAN is taken for a card: %q", s)
+		}
+	}
+	broken := []byte(valid)
+	broken[2] = '0' + (broken[2]-'0'+1)%10
+	for _, s := range []string{
+		string(broken), "X" + valid, strings.ToLower(valid[:2]) + valid[2:], valid + " 4242 4242 4242 4242", "4242424242424242 " + valid,
+		valid[:9] + " " + valid[9:], "AB12 4242 4242 4242 4242", "ES|" + valid[2:],
+	} {
+		if !ContainsCardNumberString(s) {
+			t.Errorf("a card is hidden: %q", s)
 		}
 	}
 }

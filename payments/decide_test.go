@@ -303,6 +303,9 @@ func (s *situation) checkDoubt(pi *PaymentIntent) {
 	if s.absent() {
 		s.must(s.t.ThenSend || s.t.Status == StatusExpired || s.t.Status == StatusNeedsReview, "absence ends the looking")
 	}
+	if s.o.Kind == ObservedNoRecords && s.p.Status != StatusPending || s.emptyRecords() && s.t.Status == StatusUnknown && testNow.Sub(s.p.LastSubmitAt) >= 24*time.Hour {
+		s.must(s.t.AbsentAt.Equal(s.p.AbsentAt) || s.p.AbsentAt.IsZero(), "the first counting listing is remembered")
+	}
 	if !s.t.AbsentAt.IsZero() {
 		s.must(s.t.AbsentAt.Equal(s.p.AbsentAt) || s.t.AbsentAt.Equal(testNow) && s.emptyRecords() && testNow.Sub(s.p.LastSubmitAt) >= 24*time.Hour, "absent_at is when a counting listing was complete")
 	}
@@ -314,6 +317,9 @@ func (s *situation) checkBudget() {
 	}
 	s.must(!s.t.CountTry || s.o.Kind == ObservedNotSent, "rate limits, locks, keys and our own holds cost no try")
 	s.must((s.t.Status == StatusStalled) == (s.t.DeadLetter != ""), "stalled and a dead letter come together")
+	if s.o.Kind == ObservedNotSent && !s.doubt && s.p.Status != StatusPending {
+		s.must(s.t.CountTry && (s.t.Status == StatusStalled) == (s.p.Tries+1 >= testTriesMax), "the last allowed try is the last, and none before it")
+	}
 	s.must(s.t.DeadLetter == "" || s.t.DeadLetter == ReasonAttemptsExhausted, "the dead letter says why")
 }
 

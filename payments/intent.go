@@ -38,7 +38,7 @@ const (
 	CaptureManual    CaptureMethod = "manual"
 )
 
-// Intent is one request to move money, as a producer stated it, with defaults filled in and the currency in lower case (Normalize). It is
+// Intent is one request to move money, as a producer stated it, with defaults filled in and the currency in lower case (Normalized). It is
 // stored unchanged and is all that the request to Stripe is made from.
 type Intent struct {
 	TenantID                  string

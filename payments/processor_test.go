@@ -213,8 +213,10 @@ func TestSettleLooksAndSendsAgainUnderTheSameKey(t *testing.T) {
 	}
 	var key string
 	b.submit = func(s Submission) Observation { key = s.StripeKey; o := succeeded(s); o.Replayed = true; return o }
-	b.extend = func(c Claim, _ bool) (Claim, error) {
-		c.LeaseUntil = b.now.Add(b.Lease)
+	b.extend = func(c Claim, submitting bool) (Claim, error) {
+		if submitting {
+			c.LeaseUntil = b.now.Add(b.Lease)
+		}
 		return c, nil
 	}
 	got := b.Settle(t.Context(), t.Context(), c)
