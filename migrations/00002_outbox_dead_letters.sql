@@ -64,7 +64,7 @@ CREATE INDEX dead_letters_last_seen_idx ON dead_letters (last_seen, id);
 COMMENT ON TABLE dead_letters IS 'Messages and payments that nobody can go on with, for operators to replay or discard';
 COMMENT ON COLUMN dead_letters.stream_created IS 'a stream that was made anew counts from 1 again';
 COMMENT ON COLUMN dead_letters.payload IS 'the raw bytes; null for a card number, of which length and SHA-256 are all that is kept';
-COMMENT ON COLUMN dead_letters.starts IS 'how often it was begun as a suspect';
+COMMENT ON COLUMN dead_letters.starts IS 'of a suspect: how often it was begun; else: how often it was seen again';
 COMMENT ON COLUMN dead_letters.state IS 'suspect: about to be started, after it was delivered often and never admitted';
 
 -- +goose Down

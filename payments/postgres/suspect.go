@@ -7,7 +7,8 @@ import (
 )
 
 // Suspect implements payments.Store: it commits that a message which was delivered often and never admitted is about to be started, and
-// returns how often that has happened. It is not repeated when its answer got lost: a count that is one too high would bury a healthy message.
+// returns how often that has happened; for one that is no suspect any more, at least SuspectStartsMax. It is not repeated when its answer
+// got lost: a count that is one too high would bury a healthy message.
 func (s *Store) Suspect(ctx context.Context, letter payments.DeadLetter) (starts int, err error) {
 	if letter.Reason == "" {
 		letter.Reason = payments.ReasonHandlerPanic
@@ -20,6 +21,6 @@ func (s *Store) Suspect(ctx context.Context, letter payments.DeadLetter) (starts
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.FlushTimeout)
 	defer cancel()
-	err = s.pool.QueryRow(own, query("suspect"), append(letterParams(letter), s.now())...).Scan(&starts)
+	err = s.pool.QueryRow(own, query("suspect"), append(letterParams(letter), s.now(), payments.SuspectStartsMax)...).Scan(&starts)
 	return starts, translate(err)
 }
