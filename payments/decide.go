@@ -129,11 +129,15 @@ func decideRecords(p Payment, o Observation, now time.Time) Transition {
 	case !p.FirstSubmitAt.IsZero() && MaySend(p, p.FirstSubmitAt, now):
 		return Transition{ThenSend: true}
 	}
-	absentFrom := p.LastSubmitAt.Add(AbsenceAfter)
+	last := p.LastSubmitAt
+	if last.Before(p.FirstSubmitAt) {
+		last = p.FirstSubmitAt
+	}
 	switch {
-	case now.Before(absentFrom):
-		t := unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1})
-		return t
+	case last.IsZero():
+		return review(ReasonAbsent, nil) // sent at a time that nobody knows: absence cannot be proven
+	case now.Before(last.Add(AbsenceAfter)):
+		return unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1})
 	case p.AbsentAt.IsZero():
 		t := unknown(p, ReasonLookingUp, Delay{AtLeast: AbsenceApart})
 		t.AbsentAt = now

@@ -209,7 +209,7 @@ func (s *situation) emptyRecords() bool {
 
 // absent: this listing is the second that counts.
 func (s *situation) absent() bool {
-	return s.emptyRecords() && testNow.Sub(s.p.LastSubmitAt) >= 24*time.Hour && !s.p.AbsentAt.IsZero() && testNow.Sub(s.p.AbsentAt) >= time.Hour
+	return s.emptyRecords() && !s.p.LastSubmitAt.IsZero() && testNow.Sub(s.p.LastSubmitAt) >= 24*time.Hour && !s.p.AbsentAt.IsZero() && testNow.Sub(s.p.AbsentAt) >= time.Hour
 }
 
 func (s *situation) expired() bool { return !s.p.ExpiresAt.IsZero() && !s.p.ExpiresAt.After(testNow) }
@@ -297,13 +297,15 @@ func (s *situation) checkDoubt(pi *PaymentIntent) {
 	if s.t.ClearSubmit {
 		s.must(left && s.p.FirstSubmitAt.IsZero() || s.absent(), "first_submit_at is cleared only if nothing left, ever, or absence is proven")
 	}
-	if s.emptyRecords() && s.doubt && !s.absent() {
+	if s.emptyRecords() && s.p.LastSubmitAt.IsZero() {
+		s.must(s.t.Status == StatusNeedsReview && s.t.InDoubt, "a send at an unknown time is a person's matter")
+	} else if s.emptyRecords() && s.doubt && !s.absent() {
 		s.must(s.t.Status == StatusUnknown, "an empty listing before the proof of absence settles nothing")
 	}
 	if s.absent() {
 		s.must(s.t.ThenSend || s.t.Status == StatusExpired || s.t.Status == StatusNeedsReview, "absence ends the looking")
 	}
-	if s.o.Kind == ObservedNoRecords && s.p.Status != StatusPending || s.emptyRecords() && s.t.Status == StatusUnknown && testNow.Sub(s.p.LastSubmitAt) >= 24*time.Hour {
+	if s.o.Kind == ObservedNoRecords && s.p.Status != StatusPending || s.emptyRecords() && s.t.Status == StatusUnknown && !s.p.LastSubmitAt.IsZero() && testNow.Sub(s.p.LastSubmitAt) >= 24*time.Hour {
 		s.must(s.t.AbsentAt.Equal(s.p.AbsentAt) || s.p.AbsentAt.IsZero(), "the first counting listing is remembered")
 	}
 	if !s.t.AbsentAt.IsZero() {
