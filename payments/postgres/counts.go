@@ -29,3 +29,9 @@ func (s *Store) TicketCount(ctx context.Context) (n int64, err error) {
 	err = s.pool.QueryRow(ctx, query("ticket_count")).Scan(&n)
 	return n, translate(err)
 }
+
+// WALPosition is how many bytes the server has written to its log since it was made; two readings tell what happened between them.
+func (s *Store) WALPosition(ctx context.Context) (bytes int64, err error) {
+	err = s.pool.QueryRow(ctx, query("wal_position")).Scan(&bytes)
+	return bytes, translate(err)
+}

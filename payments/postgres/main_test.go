@@ -195,8 +195,8 @@ func (b *bench) find(c payments.Claim) payments.Payment {
 // succeeded is Stripe's word that the payment was charged.
 func succeeded(p payments.Payment) payments.Transition {
 	return payments.Transition{Status: payments.StatusSucceeded, Object: &payments.PaymentIntent{
-		ID: "pi_" + p.ID.Hex(), Status: payments.StripeSucceeded, Amount: p.Amount, AmountReceived: p.Amount, Currency: p.Currency,
-		Customer: p.Customer, LatestCharge: "ch_" + p.ID.Hex(), Livemode: true,
+		ID: "pi_" + p.ID.Hex()[:24], Status: payments.StripeSucceeded, Amount: p.Amount, AmountReceived: p.Amount, Currency: p.Currency,
+		Customer: p.Customer, LatestCharge: "ch_" + p.ID.Hex()[:24], Livemode: true,
 	}}
 }
 

@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// TestPlans: no statement of a flush reads a whole table, whatever PostgreSQL knew of the tables when the plan was made: here, nothing.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "SET plan_cache_mode = force_generic_plan"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"admit", "read_by_key", "read_by_id", "lock_tickets", "write_payments", "delete_tickets", "set_tickets", "write_events", "take",
+		"extend", "extend_submitting", "lock_ticket", "lock_payment", "outbox_pending", "outbox_sent", "find", "find_anywhere", "timeline", "clear_suspects",
+	} {
+		d, err := conn.Conn().Prepare(ctx, name, query(name))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		nulls := strings.TrimSuffix(strings.Repeat("NULL,", len(d.ParamOIDs)), ",")
+		rows, err := conn.Query(ctx, "EXPLAIN EXECUTE "+name+"("+nulls+")", pgx.QueryExecModeSimpleProtocol)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if text := strings.Join(plan, "\n"); strings.Contains(text, "Seq Scan on") && !strings.Contains(text, "Seq Scan on tenants") {
+			t.Errorf("%s reads a whole table:\n%s", name, text)
+		}
+	}
+}
+
+// TestConnectionSettings: what keeps a forgotten transaction from doing harm is in force on every connection.
+func TestConnectionSettings(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	for name, want := range map[string]string{
+		"idle_in_transaction_session_timeout": "30s", "statement_timeout": "1min", "default_transaction_isolation": "read committed", "TimeZone": "UTC",
+	} {
+		var got string
+		if err := b.pool.QueryRow(context.Background(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %s, %v, want %s", name, got, err, want)
+		}
+	}
+}
+
+// loop takes n payments through Admit and Record with c callers at once, and returns the time that took.
+func (b *bench) loop(n, callers int, prefix string) time.Duration {
+	b.t.Helper()
+	ctx := context.Background()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	start := time.Now()
+	for range callers {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				in := intent([]string{"acme", "globex"}[i%2], prefix+strconv.FormatInt(i, 10), 9900)
+				a, err := b.Admit(ctx, b.claiming(in))
+				if err != nil || a.Verdict != payments.VerdictClaimed {
+					b.t.Errorf("Admit: %s %v", a.Verdict, err)
+					return
+				}
+				if _, err := b.Record(ctx, payments.Recording{Claim: a.Claim, Transition: succeeded(a.Claim.Payment), At: b.wall()}); err != nil {
+					b.t.Errorf("Record: %v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(start)
+}
+
+// TestHOT: the update of a payment stays on its page and touches no index.
+func TestHOT(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	busy := &bench{Store: b.another(Options{Clock: b.clock, PoolSize: 4}), t: t, clock: b.clock}
+	busy.loop(4000, 128, "k")
+	if err := busy.Close(context.Background()); err != nil { // a session that ends sends its statistics
+		t.Fatal(err)
+	}
+	var updates, hot int64
+	deadline := time.Now().Add(20 * time.Second)
+	for updates < 4000 && time.Now().Before(deadline) {
+		if err := b.pool.QueryRow(context.Background(), "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'payments'").Scan(&updates, &hot); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if updates < 4000 || hot*100 < updates*95 {
+		t.Errorf("%d of %d updates were HOT, want 95%%", hot, updates)
+	}
+}
+
+// BenchmarkAdmitRecord takes payments through Admit and Record with 512 callers at once: rows/s.
+func BenchmarkAdmitRecord(b *testing.B) {
+	s := open(b, func(o *Options) { o.Clock, o.Committed = nil, nil; o.PoolSize = 16 })
+	s.loop(1000, 512, "warm")
+	b.ResetTimer()
+	took := s.loop(b.N, 512, fmt.Sprintf("n%d-", b.N))
+	b.ReportMetric(float64(b.N)/took.Seconds(), "payments/s")
+}
