@@ -23,12 +23,16 @@ import (
 
 // ServeOptions are what a caller other than production may add.
 type ServeOptions struct {
-	// Ready is called once everything works, with the address of health and metrics ("" when off).
-	Ready func(addr string)
+	// Ready is called once everything works, with the addresses of health and metrics ("" when off).
+	Ready func(http, admin string)
 	// OnStep is told of every step of every payment.
 	OnStep func(payments.Step, payments.ID)
-	// Relayed is told of every outbox item that has its PubAck and is deleted.
+	// Relayed is told of outbox items that have their PubAck and are deleted.
 	Relayed func(n int)
+	// Settled is told of every claim that ended, with the time since its message was stored (zero for due tickets).
+	Settled func(s payments.Settlement, waited time.Duration)
+	// Observed is told of every answer of Stripe.
+	Observed func(payments.Observation)
 }
 
 // Budgets of draining, beside the worker's own: Settings.DrainBudget.
@@ -141,13 +145,31 @@ func (v *service) build() (err error) {
 	}
 	processor := &payments.Processor{
 		Store: v.store, Gateway: v.gateway, Clock: SystemClock{}, Namespace: s.Namespace, Lease: s.Lease, CallTimeout: s.StripeTimeout,
-		TriesMax: s.MaxTries, Backoff: s.Backoff(), OnStep: v.options.OnStep, OnObservation: v.metrics.Observation,
+		TriesMax: s.MaxTries, Backoff: s.Backoff(), OnStep: v.options.OnStep, OnObservation: v.observed,
 	}
 	v.worker, err = consumer.New(consumer.Config{
 		JetStream: v.js, Subjects: subjects, Store: v.store, Processor: processor, Clock: SystemClock{}, Concurrency: s.Concurrency, Lease: s.Lease,
-		NewToken: NewToken, Log: v.log, Observer: v.metrics.Observer(), OnStep: v.options.OnStep,
+		NewToken: NewToken, Log: v.log, Observer: v.observer(), OnStep: v.options.OnStep,
 	})
 	return err
+}
+
+func (v *service) observed(p payments.Payment, o payments.Observation) {
+	v.metrics.Observation(p, o)
+	if v.options.Observed != nil {
+		v.options.Observed(o)
+	}
+}
+
+func (v *service) observer() consumer.Observer {
+	o := v.metrics.Observer()
+	if count := o.Settled; v.options.Settled != nil {
+		o.Settled = func(l payments.Lane, s payments.Settlement, waited time.Duration) {
+			count(l, s, waited)
+			v.options.Settled(s, waited)
+		}
+	}
+	return o
 }
 
 func (v *service) relayOptions() producer.RelayOptions {
@@ -173,23 +195,9 @@ func (v *service) outboxDepth() (float64, bool) {
 func (v *service) run(ctx context.Context) error {
 	g := newGroup(v.log)
 	g.add("readiness", time.Second, func(ctx context.Context) error { <-ctx.Done(); v.health.StopReady(); return nil })
-	addr := ""
-	var admin func()
-	for name, at := range map[string]string{"ONCEPAY_HTTP_ADDR": v.settings.HTTPAddr, "ONCEPAY_ADMIN_ADDR": v.settings.AdminAddr} {
-		if at == "" {
-			continue
-		}
-		listener, err := net.Listen("tcp", at)
-		if err != nil {
-			return &UsageError{name + ": " + err.Error()}
-		}
-		serve := func() { g.add(name, httpBudget, serveHTTP(listener, v.health.Handler())) }
-		if name == "ONCEPAY_ADMIN_ADDR" {
-			admin = serve // operators watch a drain to its end
-			continue
-		}
-		addr = listener.Addr().String()
-		serve()
+	httpAddr, err := v.listen(g, "ONCEPAY_HTTP_ADDR", v.settings.HTTPAddr)
+	if err != nil {
+		return err
 	}
 	if v.worker != nil {
 		g.add("worker", v.settings.DrainBudget+5*time.Second, func(ctx context.Context) error { return v.worker.Run(ctx, v.settings.DrainBudget) })
@@ -197,16 +205,31 @@ func (v *service) run(ctx context.Context) error {
 	if v.relay != nil {
 		g.add("relay", relayBudget, v.relay.Run)
 	}
-	if admin != nil {
-		admin()
+	// The operators' listener comes last: they watch a drain to its end.
+	adminAddr, err := v.listen(g, "ONCEPAY_ADMIN_ADDR", v.settings.AdminAddr)
+	if err != nil {
+		return err
 	}
-	v.log.Info("oncepay works", "roles", v.settings.Roles, "http", addr)
+	v.log.Info("oncepay works", "roles", v.settings.Roles, "http", httpAddr, "admin", adminAddr)
 	if v.options.Ready != nil {
-		v.options.Ready(addr)
+		v.options.Ready(httpAddr, adminAddr)
 	}
-	err := g.serve(ctx)
+	err = g.serve(ctx)
 	v.log.Info("oncepay stopped")
 	return err
+}
+
+// listen binds an address at once and adds its server to the group; "" binds nothing.
+func (v *service) listen(g *group, name, at string) (addr string, err error) {
+	if at == "" {
+		return "", nil
+	}
+	listener, err := net.Listen("tcp", at)
+	if err != nil {
+		return "", &UsageError{name + ": " + err.Error()}
+	}
+	g.add(name, httpBudget, serveHTTP(listener, v.health.Handler()))
+	return listener.Addr().String(), nil
 }
 
 // serveHTTP serves until its context ends, and then lets requests finish.

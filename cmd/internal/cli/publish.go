@@ -222,4 +222,3 @@ func (s *shared) printOutcome(ctx context.Context, store *postgres.Store, p paym
 	}
 	return nil
 }
-

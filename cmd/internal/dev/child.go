@@ -20,10 +20,13 @@ const workerCommand = "worker-process"
 type child struct {
 	command *exec.Cmd
 	pipe    io.Closer
-	ready   chan string // where it serves health and metrics
+	ready   chan listeners
 	exited  chan struct{}
 	err     error
 }
+
+// listeners are where a child serves health and metrics; "" where it does not.
+type listeners struct{ http, admin string }
 
 // startChild starts a worker process with the environment; its log goes to logs.
 func startChild(env map[string]string, logs io.Writer) (*child, error) {
@@ -31,7 +34,7 @@ func startChild(env map[string]string, logs io.Writer) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{command: exec.Command(program, workerCommand), ready: make(chan string, 1), exited: make(chan struct{})}
+	c := &child{command: exec.Command(program, workerCommand), ready: make(chan listeners, 1), exited: make(chan struct{})}
 	for _, pair := range os.Environ() {
 		if name, _, _ := strings.Cut(pair, "="); !strings.HasPrefix(name, "ONCEPAY_") || name == "ONCEPAY_SABOTAGE" {
 			c.command.Env = append(c.command.Env, pair)
@@ -54,8 +57,9 @@ func startChild(env map[string]string, logs io.Writer) (*child, error) {
 	go func() {
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
-			if addr, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
-				c.ready <- addr
+			if at, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
+				http, admin, _ := strings.Cut(at, " ")
+				c.ready <- listeners{http, admin}
 			}
 		}
 		c.err = c.command.Wait()
@@ -65,14 +69,14 @@ func startChild(env map[string]string, logs io.Writer) (*child, error) {
 }
 
 // waitReady returns once the child works.
-func (c *child) waitReady(ctx context.Context) (string, error) {
+func (c *child) waitReady(ctx context.Context) (listeners, error) {
 	select {
-	case addr := <-c.ready:
-		return addr, nil
+	case at := <-c.ready:
+		return at, nil
 	case <-c.exited:
-		return "", fmt.Errorf("a worker process ended while it started: %w", errors.Join(c.err, errors.New("see its log above")))
+		return listeners{}, fmt.Errorf("a worker process ended while it started: %w", errors.Join(c.err, errors.New("its log says why")))
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return listeners{}, ctx.Err()
 	}
 }
 

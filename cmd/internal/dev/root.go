@@ -75,7 +75,7 @@ func childCommand() *cobra.Command {
 				return err
 			}
 			return app.Serve(ctx, settings, app.NewLog(os.Stderr, settings.LogLevel), app.ServeOptions{
-				Ready: func(addr string) { _, _ = os.Stdout.WriteString("ready " + addr + "\n") },
+				Ready: func(http, admin string) { _, _ = os.Stdout.WriteString("ready " + http + " " + admin + "\n") },
 			})
 		},
 	}

@@ -75,7 +75,7 @@ func up(ctx context.Context, o upOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	children, addr, err := startChildren(ctx, env, o.workers)
+	children, at, err := startChildren(ctx, env, o.workers)
 	defer func() {
 		for _, c := range children {
 			c.stop(12 * time.Second)
@@ -84,7 +84,7 @@ func up(ctx context.Context, o upOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	env["ONCEPAY_HTTP_ADDR"], env["ONCEPAY_DEV_API_KEY"] = addr, key
+	env["ONCEPAY_HTTP_ADDR"], env["ONCEPAY_ADMIN_ADDR"], env["ONCEPAY_DEV_API_KEY"] = at.http, at.admin, key
 	if o.envFile != "" {
 		if err := writeEnvFile(o.envFile, env); err != nil {
 			return err
@@ -116,7 +116,7 @@ func prepare(ctx context.Context, env map[string]string) (key string, err error)
 }
 
 // startChildren starts the worker processes. The first serves health and metrics for all; it returns where.
-func startChildren(ctx context.Context, env map[string]string, n int) (children []*child, addr string, err error) {
+func startChildren(ctx context.Context, env map[string]string, n int) (children []*child, first listeners, err error) {
 	for i := range n {
 		own := map[string]string{}
 		for name, value := range env {
@@ -127,18 +127,18 @@ func startChildren(ctx context.Context, env map[string]string, n int) (children 
 		}
 		c, err := startChild(own, os.Stderr)
 		if err != nil {
-			return children, "", err
+			return children, first, err
 		}
 		children = append(children, c)
 		at, err := c.waitReady(ctx)
 		if err != nil {
-			return children, "", err
+			return children, first, err
 		}
 		if i == 0 {
-			addr = at
+			first = at
 		}
 	}
-	return children, addr, nil
+	return children, first, nil
 }
 
 // announce says where things are.
@@ -148,8 +148,9 @@ func announce(out io.Writer, env map[string]string, o upOptions) {
   PostgreSQL  %s
   Stripe      %s (simulator; ledger at %s/_sim/ledger)
   HTTP        http://%s/readyz and /metrics
+  admin       http://%s/readyz and /metrics
   tenant      %s
-`, env["ONCEPAY_NATS_URL"], env["ONCEPAY_DATABASE_URL"], env["ONCEPAY_STRIPE_URL"], env["ONCEPAY_STRIPE_URL"], env["ONCEPAY_HTTP_ADDR"], demoTenant)
+`, env["ONCEPAY_NATS_URL"], env["ONCEPAY_DATABASE_URL"], env["ONCEPAY_STRIPE_URL"], env["ONCEPAY_STRIPE_URL"], env["ONCEPAY_HTTP_ADDR"], env["ONCEPAY_ADMIN_ADDR"], demoTenant)
 	if o.envFile == "" {
 		fmt.Fprintf(out, "  settings    none written; --env-file F writes them for a shell\n")
 		return
