@@ -254,7 +254,9 @@ func (v *service) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeBudget)
 	defer cancel()
 	if v.nc != nil {
-		_ = v.nc.FlushWithContext(ctx) // acks on their way
+		if v.nc.IsConnected() {
+			_ = v.nc.FlushWithContext(ctx) // acks on their way
+		}
 		v.nc.Close()
 	}
 	if v.relay != nil {

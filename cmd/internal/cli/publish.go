@@ -88,7 +88,7 @@ func (s *shared) publish(ctx context.Context, f publishFlags, fromStdin bool, in
 	if err != nil {
 		var refused *payments.ValidationError
 		if errors.As(err, &refused) {
-			return &app.UsageError{Text: "not published: " + err.Error()}
+			return &app.UsageError{Text: "not published: " + refused.Error()}
 		}
 		return err
 	}

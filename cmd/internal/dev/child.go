@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -88,10 +89,11 @@ func (c *child) kill() {
 
 // stop lets the child drain, and kills it when it takes too long.
 func (c *child) stop(within time.Duration) {
-	_ = c.pipe.Close()
+	_ = c.command.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-c.exited:
 	case <-time.After(within):
 		c.kill()
 	}
+	_ = c.pipe.Close()
 }

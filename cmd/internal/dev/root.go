@@ -1,7 +1,6 @@
 package dev
 
 import (
-	"context"
 	"io"
 	"os"
 
@@ -64,17 +63,17 @@ func childCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: workerCommand, Hidden: true, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithCancel(c.Context())
-			defer cancel()
 			go func() {
-				_, _ = io.Copy(io.Discard, os.Stdin) // ends when our parent does, however it does
-				cancel()
+				// It ends when our parent has died, however it died, and with it the broker and the database: there is nothing to drain into, and
+				// tickets bring back what was in flight. A parent that stops in order sends SIGTERM and keeps its end open until we are gone.
+				_, _ = io.Copy(io.Discard, os.Stdin)
+				os.Exit(1)
 			}()
 			settings, err := app.Load(app.Environment)
 			if err != nil {
 				return err
 			}
-			return app.Serve(ctx, settings, app.NewLog(os.Stderr, settings.LogLevel), app.ServeOptions{
+			return app.Serve(c.Context(), settings, app.NewLog(os.Stderr, settings.LogLevel), app.ServeOptions{
 				Ready: func(http, admin string) { _, _ = os.Stdout.WriteString("ready " + http + " " + admin + "\n") },
 			})
 		},
