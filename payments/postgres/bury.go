@@ -52,10 +52,10 @@ func (s *Store) BuryPayment(ctx context.Context, c payments.Claim, letter paymen
 func (s *Store) buryChange(p payments.Payment, token payments.Token, letter payments.DeadLetter, now time.Time, delay time.Duration) (*change, error) {
 	t := payments.Transition{Status: payments.StatusStalled, Reason: string(letter.Reason), Rounds: p.Rounds}
 	switch {
-	case p.InDoubt:
-		t.Status, t.InDoubt, t.AbsentAt = payments.StatusUnknown, true, p.AbsentAt
 	case p.Status == payments.StatusPending:
-		t.Status = payments.StatusPending
+		t.Status, t.InDoubt = payments.StatusPending, p.InDoubt
+	case p.InDoubt || p.Status == payments.StatusUnknown:
+		t.Status, t.InDoubt, t.AbsentAt = payments.StatusUnknown, true, p.AbsentAt
 	}
 	c, err := s.newChange(p, t, token, now, now.Add(delay))
 	if err != nil {

@@ -77,7 +77,7 @@ func (s *Store) judge(r row, now time.Time, token payments.Token, decide func(pa
 	case t.ThenSend || !p.Status.CanMove(t.Status):
 		return nil, payments.Recorded{}, impossible(p, t)
 	}
-	if t.Status.HasTicket() && p.Owned && p.InDoubt {
+	if p.Owned && p.InDoubt && !decides(t.Status) {
 		t.InDoubt = true // whoever has the ticket now may be sending
 	}
 	c, err := s.newChange(p, t, token, now, now.Add(s.opts.Backoff.After(t.Delay, nil)))
@@ -85,6 +85,11 @@ func (s *Store) judge(r row, now time.Time, token payments.Token, decide func(pa
 		return nil, payments.Recorded{}, err
 	}
 	return c, recorded(c), nil
+}
+
+// decides reports whether a status tells what became of every send: the others leave open what an owner is doing at this moment.
+func decides(s payments.Status) bool {
+	return !s.HasTicket() && s != payments.StatusStalled && s != payments.StatusNeedsReview
 }
 
 // knows reports whether the payment already shows all that the transition says.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -150,4 +151,75 @@ func TestBuryPayment(t *testing.T) {
 	if letters, _, err := b.DeadLetters(ctx, DeadLettersRequest{}); err != nil || len(letters) != 3 {
 		t.Errorf("DeadLetters: %d, %v", len(letters), err)
 	}
+}
+
+// TestEvidenceThatIsKnown: the same word of Stripe about a payment that nobody has to act on is told once.
+func TestEvidenceThatIsKnown(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	c := b.claim("k")
+	held := payments.Transition{Status: payments.StatusRequiresCapture, Object: &payments.PaymentIntent{ID: "pi_1", LatestCharge: "ch_1"}}
+	b.record(c, held, 0)
+	if again := b.evidence(c, held); again.Sequence != 0 || again.Payment.Sequence != 1 {
+		t.Errorf("again: %+v", again)
+	}
+	canceled := payments.Transition{Status: payments.StatusCanceled, Reason: payments.ReasonStripeCanceled, Object: held.Object}
+	if done := b.evidence(c, canceled); done.Sequence != 2 || b.find(c).Status != payments.StatusCanceled {
+		t.Errorf("canceled: %+v", done)
+	}
+}
+
+// TestEvidenceKeepsTheDoubt: giving up a payment while its owner may be sending does not say that nothing was charged.
+func TestEvidenceKeepsTheDoubt(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	for key, s := range map[string]payments.Status{"a": payments.StatusStalled, "b": payments.StatusNeedsReview} {
+		c := b.claim(key)
+		b.evidence(c, payments.Transition{Status: s, Reason: "by hand"})
+		if p := b.find(c); p.Status != s || !p.InDoubt {
+			t.Errorf("%s: %+v", s, p)
+		}
+	}
+}
+
+// TestEvidenceTwiceAtOnce: two replays of a stalled payment meet while neither sees a ticket; the second is decided anew on what the first left.
+func TestEvidenceTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	c := b.claim("k")
+	b.record(c, payments.Transition{Status: payments.StatusStalled, Reason: payments.ReasonNotSent, DeadLetter: payments.ReasonAttemptsExhausted}, 0)
+	replay := payments.Transition{Status: payments.StatusWaiting, Reason: "replayed"}
+
+	reached, release := b.hold(b.Store, "evidence")
+	var wg sync.WaitGroup
+	wg.Go(func() { b.evidence(c, replay) })
+	<-reached
+	other := b.another(Options{Clock: b.clock})
+	var seen []payments.Status
+	wg.Go(func() {
+		_, err := other.Evidence(ctx, "acme", c.Payment.ID, func(p payments.Payment) (payments.Transition, error) {
+			seen = append(seen, p.Status)
+			return replay, nil
+		})
+		if err != nil {
+			t.Errorf("Evidence: %v", err)
+		}
+	})
+	deadline := time.Now().Add(20 * time.Second)
+	for waits := 0; waits == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if err := b.pool.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release()
+	wg.Wait()
+	if len(seen) != 1 || seen[0] != payments.StatusWaiting {
+		t.Errorf("the second decided on %v, want waiting", seen)
+	}
+	got := b.take(payments.TakeRequest{Limit: 5})
+	if len(got) != 1 {
+		t.Fatalf("%d tickets", len(got))
+	}
+	b.record(got[0], succeeded(c.Payment), 0)
 }

@@ -161,3 +161,25 @@ func TestAPIKeys(t *testing.T) {
 		t.Errorf("RevokeAPIKey of none: %v", err)
 	}
 }
+
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	before, err := b.WALPosition(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range b.claims(3)[:2] {
+		b.record(c, succeeded(c.Payment), 0)
+	}
+	if counts, err := b.CountByStatus(ctx, "acme"); err != nil || counts[payments.StatusSucceeded] != 2 || counts[payments.StatusReceived] != 1 || len(counts) != 2 {
+		t.Errorf("CountByStatus: %v, %v", counts, err)
+	}
+	if n, err := b.TicketCount(ctx); n != 1 || err != nil {
+		t.Errorf("TicketCount: %d, %v", n, err)
+	}
+	if after, err := b.WALPosition(ctx); after <= before || err != nil {
+		t.Errorf("WALPosition: %d, then %d, %v", before, after, err)
+	}
+}

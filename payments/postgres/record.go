@@ -95,19 +95,22 @@ func drain(rows pgx.Rows) error {
 
 // decideRecords settles each recording by the row that is there.
 func (s *Store) decideRecords(f *recording) {
-	taken := map[key]bool{} // of two recordings under one token only the first writes
+	writer := map[key]int{} // of two recordings of one payment only the first writes
 	for i, r := range f.batch {
 		k := claimKey(r.Claim)
 		stored, there := f.rows[k]
-		owner := there && !taken[k] && (stored.holds(r.Claim.Token) || payments.SabotageNoTokenCheck)
+		first, taken := writer[k]
+		owner := there && !taken && (stored.holds(r.Claim.Token) || payments.SabotageNoTokenCheck)
 		switch {
+		case taken && f.batch[first].Claim.Token == r.Claim.Token:
+			f.results[i] = f.results[first]
 		case owner:
 			c, err := s.recordChange(stored, r, f.now)
 			if err != nil {
 				f.results[i].Err = err
 				continue
 			}
-			taken[k] = true
+			writer[k] = i
 			f.changes = append(f.changes, c)
 			f.results[i].Value = recorded(c)
 		case there && !r.Claim.Token.IsZero() && stored.lastToken == r.Claim.Token:

@@ -62,3 +62,37 @@ func TestWay(t *testing.T) {
 		t.Errorf("Committed: %+v", items)
 	}
 }
+
+// TestOwnClock is the way of a payment on PostgreSQL's own clock.
+func TestOwnClock(t *testing.T) {
+	t.Parallel()
+	b := open(t, func(o *Options) { o.Clock = nil })
+	before := time.Now()
+	a := b.admit(b.claiming(intent("acme", "k", 1)))
+	if a.Claim.LeaseUntil.Before(before.Add(time.Minute)) || a.Claim.LeaseUntil.After(time.Now().Add(time.Minute)) || a.Claim.ClaimedAt.IsZero() {
+		t.Errorf("the claim: %+v", a.Claim)
+	}
+	done, err := b.Record(context.Background(), payments.Recording{Claim: a.Claim, Transition: waiting("locked"), Delay: time.Hour})
+	if err != nil || done.Payment.NextAttemptAt.Sub(done.Payment.UpdatedAt) != time.Hour || done.Payment.UpdatedAt.Before(done.Payment.CreatedAt) {
+		t.Errorf("Record: %+v, %v", done, err)
+	}
+	if got := b.take(payments.TakeRequest{Limit: 1}); len(got) != 0 {
+		t.Errorf("taken before it is due: %+v", got)
+	}
+	b.evidence(a.Claim, payments.Transition{Status: payments.StatusWaiting, Reason: "replayed"})
+	got := b.take(payments.TakeRequest{Limit: 1})
+	if len(got) != 1 {
+		t.Fatalf("not taken: %+v", got)
+	}
+	if _, err := b.Extend(context.Background(), got[0], time.Minute, true); err != nil {
+		t.Errorf("Extend: %v", err)
+	}
+	b.bury(payments.DeadLetter{Reason: payments.ReasonInvalid, Origin: b.origin(1)})
+	if starts, err := b.Suspect(context.Background(), payments.DeadLetter{Origin: b.origin(2)}); starts != 1 || err != nil {
+		t.Errorf("Suspect: %d, %v", starts, err)
+	}
+	if err := b.Ping(context.Background()); err != nil {
+		t.Errorf("Ping: %v", err)
+	}
+	b.record(got[0], succeeded(a.Payment), 0)
+}
