@@ -1,0 +1,152 @@
+package crashtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/stripesim"
+)
+
+// faults are all that the simulator can do to a submission.
+var faults = []string{
+	stripesim.FaultResetBefore, stripesim.FaultCommitThenHang, stripesim.FaultCommitThenReset, stripesim.FaultCommitThen500,
+	stripesim.FaultCommitThen503, stripesim.FaultTruncateBody, stripesim.FaultHTML502, stripesim.FaultGarbage200, stripesim.FaultSlow + ":100",
+	stripesim.FaultInUse409, stripesim.FaultRateLimit429, stripesim.FaultLockTimeout429, stripesim.FaultUnauthorized401,
+	stripesim.FaultShouldRetryTrue, stripesim.FaultShouldRetryFalse,
+}
+
+// way is how a payment comes to the owner that dies at the step under test.
+type way struct {
+	name  string
+	first payments.Step // where an owner before that one died; "" : there was none
+}
+
+// ways: the first owner, one after an owner that died with nothing sent, and one after an owner that died with its request at Stripe.
+var ways = []way{{"first", ""}, {"takeover_unsent", payments.StepBeforeSubmit}, {"takeover_sent", payments.StepAfterSubmit}}
+
+// TestCrashMatrix kills a worker at every step, under every fault, as the first owner of a payment and as a later one; then a healthy worker
+// brings everything to rest. One world has one payment for each fault, and all of them are stopped at the same step.
+// -run TestCrashMatrix/first/after_submit/commit_then_503 replays one case.
+func TestCrashMatrix(t *testing.T) {
+	t.Parallel()
+	for _, how := range ways {
+		t.Run(how.name, func(t *testing.T) {
+			t.Parallel()
+			for _, step := range payments.Steps() {
+				t.Run(string(step), func(t *testing.T) {
+					t.Parallel()
+					crash(t, how, step)
+				})
+			}
+		})
+	}
+}
+
+// matrixOrders are one order for each fault, one without, and declined ones with an answer and without.
+func matrixOrders(w *world) map[string]order {
+	orders := map[string]order{"none": w.order("none")}
+	for _, fault := range faults {
+		name, _, _ := strings.Cut(fault, ":")
+		orders[name] = w.order(name)
+		w.fault(orders[name], fault, 1)
+	}
+	for name, fault := range map[string]string{"declined": "", "declined_unheard": stripesim.FaultCommitThen503} {
+		o := w.order(name)
+		o.method, o.Declines = "pm_card_visa_chargeDeclined", true
+		orders[name] = o
+		if fault != "" {
+			w.fault(o, fault, 1)
+		}
+	}
+	return orders
+}
+
+func crash(t *testing.T, how way, step payments.Step) {
+	w := newWorld(t)
+	orders := matrixOrders(w)
+	ids := make([]payments.ID, 0, len(orders))
+	for _, o := range orders {
+		ids = append(ids, o.id())
+	}
+	taking := step == payments.StepBeforeTake || step == payments.StepAfterTake
+	if how.first == "" && taking {
+		w.storeUnowned(orders) // the first owner is to come by Take
+	}
+	w.publish(slices.Collect(maps.Values(orders))...)
+	if how.first != "" {
+		before := w.start(workerOptions{name: "first", stop: func(s payments.Step, _ payments.ID) bool { return s == how.first }})
+		w.await("the first owner's death", func() (bool, string) { return allStopped(before.gate, ids) })
+		before.kill()
+	}
+	victim := w.start(workerOptions{name: "victim", stop: func(s payments.Step, _ payments.ID) bool { return s == step }})
+	w.await("the death at "+string(step), func() (bool, string) { return w.reached(victim.gate, how, step, ids) })
+	victim.kill()
+	w.start(workerOptions{name: "healthy"})
+	w.rest()
+	a := w.account()
+	for name, o := range orders {
+		t.Run(name, func(t *testing.T) {
+			for _, finding := range a.of(o).wrong() {
+				t.Errorf("%s (replay: -run '^%s$')", finding, strings.ReplaceAll(t.Name(), "/", "$/^"))
+			}
+		})
+	}
+	for _, finding := range a.wrong() {
+		t.Error(finding)
+	}
+	if len(a.DeadLetters) > 0 {
+		t.Errorf("dead letters, and none were due: %v", a.reasons())
+	}
+	for _, fault := range faults {
+		if name, _, _ := strings.Cut(fault, ":"); a.Summary.Faults[name] == 0 {
+			t.Errorf("the fault %s was never met: the case shows nothing", name)
+		}
+	}
+}
+
+// storeUnowned stores the payments without an owner, as another part of the installation does that accepts them itself.
+func (w *world) storeUnowned(orders map[string]order) {
+	w.Helper()
+	for _, o := range orders {
+		intent := payments.Intent{
+			TenantID: o.TenantID, IdempotencyKey: o.Key, Amount: o.Money.Amount, Currency: o.Money.Currency, Customer: o.Money.Customer,
+			PaymentMethod: o.method, OffSession: true, Metadata: o.metadata,
+		}
+		a, err := w.store.Admit(w.Context(), payments.AdmitRequest{Intent: intent.Normalized(), Lane: payments.LaneInteractive})
+		if err != nil || a.Verdict != payments.VerdictStored {
+			w.Fatalf("admit %s: %v %v", o.Key, a.Verdict, err)
+		}
+	}
+}
+
+func allStopped(g *gate, ids []payments.ID) (bool, string) {
+	n := 0
+	for _, id := range ids {
+		if g.hasStopped(id) {
+			n++
+		}
+	}
+	return n == len(ids), fmt.Sprintf("%d of %d payments have stopped", n, len(ids))
+}
+
+// reached reports whether the victim is where it is to die: every payment has stopped at the step. Two steps are special. Before a Take there
+// is no payment yet, only the loop that takes has stopped. And a payment whose earlier owner sent its request is not sent again where Stripe's
+// records have it: it is settled instead.
+func (w *world) reached(g *gate, how way, step payments.Step, ids []payments.ID) (bool, string) {
+	if step == payments.StepBeforeTake {
+		return g.hasStopped(payments.ID{}), "nothing was taken"
+	}
+	if how.first != payments.StepAfterSubmit || step != payments.StepBeforeSubmit && step != payments.StepAfterSubmit {
+		return allStopped(g, ids)
+	}
+	for _, id := range ids {
+		if !g.hasStopped(id) && w.status(id).HasTicket() {
+			return false, id.String() + " is neither sent again nor settled"
+		}
+	}
+	return true, ""
+}

@@ -1,0 +1,187 @@
+package crashtest
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/consumer"
+	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/postgres"
+	"github.com/oncepay/oncepay/payments/stripe"
+	"github.com/oncepay/oncepay/producer"
+)
+
+// gate stops goroutines of a worker at its steps, and all of them once the worker is dead. What is stopped never goes on: it ends where it
+// stands, without another word to anybody.
+type gate struct {
+	stop func(payments.Step, payments.ID) bool // nil: nothing
+
+	mu      sync.Mutex
+	dead    bool
+	ended   chan struct{}
+	stopped map[payments.ID]bool
+	seen    map[payments.Step]map[payments.ID]int
+}
+
+func newGate(stop func(payments.Step, payments.ID) bool) *gate {
+	return &gate{stop: stop, ended: make(chan struct{}), stopped: map[payments.ID]bool{}, seen: map[payments.Step]map[payments.ID]int{}}
+}
+
+func (g *gate) onStep(s payments.Step, id payments.ID) {
+	g.mu.Lock()
+	if g.seen[s] == nil {
+		g.seen[s] = map[payments.ID]int{}
+	}
+	g.seen[s][id]++
+	stop := g.dead || g.stop != nil && g.stop(s, id)
+	if stop {
+		g.stopped[id] = true
+	}
+	g.mu.Unlock()
+	if stop {
+		<-g.ended
+		runtime.Goexit() // runs what is deferred in this process, which is dead to the outside
+	}
+}
+
+// die stops everything that reaches another step.
+func (g *gate) die() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.dead {
+		g.dead = true
+		close(g.ended)
+	}
+}
+
+func (g *gate) hasStopped(id payments.ID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.stopped[id]
+}
+
+func (g *gate) hasSeen(s payments.Step, id payments.ID) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.seen[s][id]
+}
+
+// worker is one worker with its relay, wired as in production.
+type worker struct {
+	*consumer.Worker
+	world   *world
+	gate    *gate
+	nc      *nats.Conn
+	proxies []*devstacktest.Proxy
+	stopRun context.CancelFunc
+	ended   chan struct{}
+	runErr  error
+	drain   time.Duration
+}
+
+// workerOptions say how a worker differs from a healthy one.
+type workerOptions struct {
+	name        string
+	stop        func(payments.Step, payments.ID) bool // set: the worker is mortal
+	concurrency int
+	drain       time.Duration
+	gateway     func(payments.Gateway) payments.Gateway
+}
+
+// start starts a worker; it is stopped with the test.
+func (w *world) start(o workerOptions) *worker {
+	w.Helper()
+	v := &worker{world: w, gate: newGate(o.stop), ended: make(chan struct{}), drain: max(o.drain, 5*time.Second)}
+	dsn, natsURL := w.dsn, w.natsURL
+	if o.stop != nil {
+		v.drain = 100 * time.Millisecond
+		pg, broker := devstacktest.NewProxy(w, dsn), devstacktest.NewProxy(w, natsURL)
+		dsn, natsURL = devstacktest.Via(w, dsn, pg.Addr()), devstacktest.Via(w, natsURL, broker.Addr())
+		v.proxies = []*devstacktest.Proxy{pg, broker}
+	}
+	log := w.logs.logger(o.name)
+	ctx, cancel := context.WithCancel(context.Background())
+	v.stopRun = cancel
+	var relay *producer.Relay
+	store, err := postgres.Open(ctx, dsn, postgres.Options{
+		PoolSize: 4, Clock: w.clock, Namespace: namespace, RequestVersion: stripe.RequestVersion, Logger: log, Hold: w.times.hold, FlushTimeout: 3 * time.Second,
+		Backoff: w.times.backoff, Committed: func(items []payments.OutboxItem) { relay.Offer(items) },
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	v.nc = w.connect(natsURL, o.name)
+	js, err := jetstream.New(v.nc)
+	if err != nil {
+		w.Fatal(err)
+	}
+	relay, err = producer.NewRelay(store, v.nc, w.subjects, producer.RelayOptions{
+		Hold: w.times.hold, AckTimeout: 2 * time.Second, IdleMin: 50 * time.Millisecond, IdleMax: 200 * time.Millisecond, FinalTimeout: 2 * time.Second,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	gateway, err := stripe.New(ctx, stripe.Options{Key: stripeKey, URL: w.simURL, Namespace: namespace, Timeout: w.times.call, Clock: w.clock, Logger: log})
+	if err != nil {
+		w.Fatal(err)
+	}
+	port := payments.Gateway(gateway)
+	if o.gateway != nil {
+		port = o.gateway(gateway)
+	}
+	processor := &payments.Processor{
+		Store: store, Gateway: port, Clock: w.clock, Namespace: namespace, Lease: w.times.lease, CallTimeout: w.times.call, TriesMax: 20,
+		Backoff: w.times.backoff, OnStep: v.gate.onStep,
+	}
+	v.Worker, err = consumer.New(consumer.Config{
+		JetStream: js, Subjects: w.subjects, Store: store, Processor: processor, Clock: w.clock, Concurrency: max(o.concurrency, 64), Lease: w.times.lease,
+		PollInterval: 50 * time.Millisecond, NewToken: app.NewToken, Log: log, OnStep: v.gate.onStep,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	relaying, stopRelay := context.WithCancel(context.Background())
+	var relayed sync.WaitGroup
+	relayed.Go(func() { _ = relay.Run(relaying) })
+	go func() {
+		defer close(v.ended)
+		v.runErr = v.Run(ctx, v.drain)
+	}()
+	w.Cleanup(func() {
+		v.gate.die()
+		v.stop()
+		stopRelay()
+		relayed.Wait()
+		v.nc.Close()
+		relay.Close()
+		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = store.Close(closing) // a dead worker's cannot flush
+		gateway.Close()
+	})
+	return v
+}
+
+// kill ends a mortal worker as SIGKILL would: from now on nothing of it reaches anybody.
+func (v *worker) kill() {
+	v.gate.die()
+	for _, p := range v.proxies {
+		p.Cut()
+	}
+	v.nc.Close()
+	v.stopRun()
+}
+
+// stop lets the worker drain, as SIGTERM does, and returns what Run said.
+func (v *worker) stop() error {
+	v.stopRun()
+	<-v.ended
+	return v.runErr
+}
