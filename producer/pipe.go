@@ -21,17 +21,18 @@ type ack struct {
 type pipe struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
+	opts   []jetstream.PublishOpt
 	closed atomic.Bool
 }
 
 // newPipe gives the pipe a JetStream context of its own: the bookkeeping of
 // acknowledgements is per context, and close ends its goroutine.
-func newPipe(nc *nats.Conn, timeout time.Duration, pending int) (*pipe, error) {
+func newPipe(nc *nats.Conn, timeout time.Duration, pending int, opts ...jetstream.PublishOpt) (*pipe, error) {
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(timeout), jetstream.WithPublishAsyncMaxPending(pending))
 	if err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}
-	return &pipe{nc: nc, js: js}, nil
+	return &pipe{nc: nc, js: js, opts: opts}, nil
 }
 
 func (p *pipe) close() {
@@ -56,7 +57,7 @@ func (p *pipe) send(m *nats.Msg) (jetstream.PubAckFuture, *Error) {
 	if err := p.connected(); err != nil {
 		return nil, err
 	}
-	future, err := p.js.PublishMsgAsync(m)
+	future, err := p.js.PublishMsgAsync(m, p.opts...)
 	if err != nil {
 		return nil, refusedToSend(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/schema"
 )
@@ -40,7 +41,9 @@ func NewRelay(outbox payments.Outbox, nc *nats.Conn, subjects schema.Subjects, o
 		return nil, err
 	}
 	opts = opts.withDefaults()
-	pipe, err := newPipe(nc, opts.AckTimeout, 4*atomicMax)
+	// The client would try twice again, half a second long, when no stream answers,
+	// and the rest of the group would wait for that one item. We try again anyway.
+	pipe, err := newPipe(nc, opts.AckTimeout, 4*atomicMax, jetstream.WithRetryAttempts(0))
 	if err != nil {
 		return nil, err
 	}

@@ -203,8 +203,8 @@ func TestOneItemDoesNotHoldUpOthers(t *testing.T) {
 			}
 			r := f.relay(t, outbox, connect(t, url), opts)
 			sent, err := r.RunOnce(testContext(t))
-			if sent != int(n) || err == nil || outbox.left() != 3 {
-				t.Fatalf("sent %d, %v; %d left", sent, err, outbox.left())
+			if sent != int(n) || err == nil || outbox.left() != 3 || !r.Idle() {
+				t.Fatalf("sent %d, %v; %d left, idle: %v", sent, err, outbox.left(), r.Idle())
 			}
 			f.wantAll(t, 1, n)
 			if mu.Lock(); failed != 3 {
@@ -564,5 +564,51 @@ func TestTooManyOpenBatches(t *testing.T) {
 	f.wantAll(t, 1, 60)
 	if n := f.count(t, f.subjects.StreamEvents()); n != 60 {
 		t.Errorf("%d events are stored, want 60", n)
+	}
+}
+
+// TestPatience: an item that fails again and again beside others that do not is
+// tried a few times and then left to its hold; it is not forgotten.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx := testContext(t)
+	stream, err := f.js.Stream(ctx, f.subjects.StreamDead())
+	if err != nil {
+		t.Fatal(err)
+	}
+	everybody := stream.CachedInfo().Config
+	acmeOnly := everybody
+	acme, _ := f.subjects.Dead("acme")
+	acmeOnly.Subjects = []string{acme}
+	if _, err := f.js.UpdateStream(ctx, acmeOnly); err != nil {
+		t.Fatal(err)
+	}
+	letter := func(id int64, tenant string) payments.OutboxItem {
+		return payments.OutboxItem{ID: id, Kind: payments.OutboxDeadLetter, TenantID: tenant, Body: fmt.Appendf(nil, `{"id":"dl_%d"}`, id)}
+	}
+	outbox := newOutbox(letter(1, "other"), letter(2, "acme"))
+	r := f.relay(t, outbox, connect(t, f.url), quick())
+	running(t, r)
+	for id := int64(2); id <= 4; id++ {
+		if err := outbox.await(ctx, func(o *memoryOutbox) bool { return o.settled[id] > 0 }); err != nil {
+			t.Fatalf("letter %d: %v", id, err)
+		}
+		if id < 4 {
+			outbox.add(letter(id+1, "acme"))
+		}
+	}
+	if err := r.WaitEmpty(ctx); err != nil || outbox.left() != 1 {
+		t.Fatalf("%v; %d left, want the one that has no subject", err, outbox.left())
+	}
+	if _, err := f.js.UpdateStream(ctx, everybody); err != nil {
+		t.Fatal(err)
+	}
+	outbox.set(func(o *memoryOutbox) { o.now = o.now.Add(time.Hour) })
+	if err := outbox.await(ctx, func(o *memoryOutbox) bool { return len(o.rows) == 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.count(t, f.subjects.StreamDead()); n != 4 {
+		t.Errorf("%d dead letters are stored, want 4", n)
 	}
 }
