@@ -60,6 +60,10 @@ func (c *Config) Validate() error {
 	switch {
 	case c.JetStream == nil, c.Store == nil, c.Processor == nil, c.Clock == nil, c.NewToken == nil:
 		return invalid("consumer", "JetStream, Store, Processor, Clock and NewToken are required")
+	case c.Processor.Store == nil, c.Processor.Gateway == nil, c.Processor.Clock == nil:
+		return invalid("consumer", "the Processor needs a Store, a Gateway and a Clock")
+	case c.Subjects.Validate() != nil:
+		return invalid("subjects", "the prefix of the subjects cannot be one; use that of the streams")
 	case c.Concurrency < ConcurrencyMin:
 		return invalid("concurrency", "must be at least 2: one slot for each lane")
 	case c.Lease <= c.Processor.CallTimeout:

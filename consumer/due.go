@@ -7,72 +7,141 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// takeMax bounds one Take.
+// takeMax bounds one Take; a quarter of the slots does too, so that a Take that hangs leaves slots to others.
 const takeMax = 256
 
-// takeDue works off due tickets until ctx ends: retries, takeovers, look-ups, payments that were accepted elsewhere.
-func (w *Worker) takeDue(ctx, work context.Context) {
+// due works off one lane's due tickets: retries, takeovers, look-ups, payments that were accepted elsewhere.
+type due struct {
+	w    *Worker
+	lane payments.Lane
+	wake chan struct{}
+}
+
+func newDue(w *Worker, l payments.Lane) *due {
+	return &due{w: w, lane: l, wake: make(chan struct{}, 1)}
+}
+
+// wakeUp makes it look at once.
+func (d *due) wakeUp() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run takes until ctx ends.
+func (d *due) run(ctx, work context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.wakeDue:
+		case <-d.wake:
 		case <-timer.C:
 		}
-		more := false
-		for _, l := range []payments.Lane{payments.LaneInteractive, payments.LaneBulk} {
-			more = w.takeLane(ctx, work, l) || more
-		}
-		if more {
-			w.WakeDue()
-		}
-		timer.Reset(w.PollInterval)
-		if w.storeAway.Load() && !wait(ctx, time.Second) {
+		more, err := d.take(ctx, work)
+		if err != nil && !wait(ctx, storePause) {
 			return
 		}
+		if more {
+			d.wakeUp()
+		}
+		timer.Reset(d.w.PollInterval)
 	}
 }
 
-// takeLane takes what is due in one lane and reports whether there may be more.
-func (w *Worker) takeLane(ctx, work context.Context, l payments.Lane) (more bool) {
-	n := w.slots.tryAcquire(l, takeMax)
+// take takes what is due, starts a goroutine for each claim, and reports whether there may be more.
+func (d *due) take(ctx, work context.Context) (more bool, err error) {
+	w := d.w
+	n := w.slots.acquire(ctx, d.lane, min(takeMax, max(1, w.Concurrency/4)))
 	if n == 0 {
-		return false
+		return false, nil
 	}
 	taken := 0
-	defer func() { w.slots.release(l, n-taken) }()
+	defer func() { w.slots.release(d.lane, n-taken) }()
+	if !w.gate.enter(ctx, n) {
+		return false, nil
+	}
+	defer func() { w.gate.leave(n - taken) }()
 	w.step(payments.StepBeforeTake, payments.ID{})
-	claims, err := w.Store.Take(ctx, payments.TakeRequest{Lane: l, Limit: n, Lease: w.Lease, Account: w.Processor.Gateway.Account("")})
+	claims, err := w.Store.Take(ctx, payments.TakeRequest{Lane: d.lane, Limit: n, Lease: w.Lease, Account: w.Processor.Gateway.Account("")})
 	if ctx.Err() == nil {
 		w.noteStore(err)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			w.Log.Warn("due tickets could not be taken; it is tried again", "lane", l.String(), "error", err)
+			w.Log.Warn("due tickets could not be taken; it is tried again", "lane", d.lane.String(), "error", err)
 		}
-		return false
+		return false, err
 	}
 	taken = len(claims)
-	if w.Observer.Taken != nil && taken > 0 {
-		w.Observer.Taken(l, taken)
+	if taken > 0 && w.Observer.Taken != nil {
+		w.Observer.Taken(d.lane, taken)
 	}
 	for _, c := range claims {
 		w.handlers.Go(func() {
-			defer w.slots.release(l, 1)
-			w.step(payments.StepAfterTake, c.Payment.ID)
+			defer w.slots.release(d.lane, 1)
 			w.settleDue(work, c)
 		})
 	}
-	return taken == n
+	w.noteInFlight()
+	return taken == n, nil
 }
 
-// settleDue settles one taken ticket. One that has been abandoned too often is given up: it may be what ends the workers.
+// settleDue settles one taken ticket; the caller has entered the gate for it. One that has been abandoned often is worked on alone, since it
+// may be what ends the workers, and at last it is given up.
 func (w *Worker) settleDue(ctx context.Context, c payments.Claim) {
-	if c.Abandoned >= payments.AbandonedMax {
+	defer func() {
+		if v := recover(); v != nil {
+			w.panicked(v) // the ticket brings the payment back
+		}
+	}()
+	leave := func() { w.gate.leave(1) }
+	defer func() { leave() }()
+	switch {
+	case c.Abandoned >= payments.AbandonedMax:
 		w.buryPayment(ctx, c, payments.ReasonWorkerKilled, "six workers in turn ended while they had this payment")
 		return
+	case c.Abandoned >= payments.AbandonedAlone:
+		w.gate.leave(1)
+		leave = func() {}
+		var ok bool
+		if c, ok = w.beAlone(ctx, c); !ok {
+			return // somebody else has it, or the ticket brings it back
+		}
+		leave = w.gate.leaveAlone
 	}
+	w.step(payments.StepAfterTake, c.Payment.ID)
 	w.settle(ctx, c, time.Time{})
+}
+
+// beAlone waits until nobody else works in this process, and keeps the lease meanwhile: one that ran out would count as abandoned once more.
+func (w *Worker) beAlone(ctx context.Context, c payments.Claim) (claim payments.Claim, ok bool) {
+	ticker := time.NewTicker(w.Lease / 3)
+	defer ticker.Stop()
+	queued := w.gate.queueAlone()
+	defer func() {
+		if !ok {
+			w.gate.giveUp(queued)
+		}
+	}()
+	for inside := false; !inside; {
+		select {
+		case <-ctx.Done():
+			return c, false
+		case <-ticker.C:
+		case <-queued.open:
+			inside = true
+		}
+		next, err := w.Store.Extend(ctx, c, w.Lease, false)
+		w.noteStore(err)
+		switch {
+		case err == nil:
+			c = next
+		case inside || !payments.Retryable(err):
+			return c, false
+		}
+	}
+	return c, true
 }

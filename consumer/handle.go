@@ -2,11 +2,7 @@ package consumer
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
-	"runtime/debug"
-	"strings"
-	"sync"
+	"errors"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,27 +10,29 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// commitTimeout bounds a commit that is made outside the payment's own way.
-const commitTimeout = 10 * time.Second
-
 // handle takes one message from its bytes to its ack.
-func (w *Worker) handle(ctx context.Context, from origin, msg jetstream.Msg) {
-	meta, err := msg.Metadata()
-	if err != nil {
-		w.Log.Error("a message without JetStream metadata was left alone", "subject", msg.Subject(), "error", err)
+func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
+	if !w.gate.enter(ctx, 1) {
 		return
 	}
-	m := held{Msg: msg, stream: from.stream, origin: payments.MessageOrigin{
+	defer w.gate.leave(1)
+	meta, err := msg.Metadata()
+	if err != nil {
+		w.Log.Error("a message without JetStream metadata was left alone", "stream", from.name)
+		return
+	}
+	m := held{Msg: msg, from: from, origin: payments.MessageOrigin{
 		Stream: from.name, StreamCreated: from.created, Sequence: meta.Sequence.Stream, Subject: msg.Subject(),
 	}, deliveries: int(meta.NumDelivered), published: meta.Timestamp}
+	var r reading
 	defer func() {
 		if v := recover(); v != nil {
 			w.panicked(v)
-			w.bury(ctx, m, m.filed, refusal{reason: payments.ReasonHandlerPanic, message: "the worker panicked while it read this message"})
+			defer w.survive() // it comes back, and at last as a suspect
+			w.bury(ctx, m, r, refusal{reason: payments.ReasonHandlerPanic, message: "the worker panicked while it read this message"})
 		}
 	}()
-	r := read(w.Subjects, message{subject: msg.Subject(), headers: msg.Headers(), data: msg.Data()})
-	m.filed = r
+	r = read(w.Subjects, message{subject: msg.Subject(), headers: msg.Headers(), data: msg.Data()})
 	if r.refusal != nil {
 		w.bury(ctx, m, r, *r.refusal)
 		return
@@ -45,11 +43,10 @@ func (w *Worker) handle(ctx context.Context, from origin, msg jetstream.Msg) {
 // held is a message in hand.
 type held struct {
 	jetstream.Msg
-	stream     jetstream.Stream
+	from       *origin
 	origin     payments.MessageOrigin
 	deliveries int
 	published  time.Time
-	filed      reading
 }
 
 // admit stores the payment, settles it if the ticket is ours, and acks once PostgreSQL has what must not be lost.
@@ -59,21 +56,15 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 		Account: w.Processor.Gateway.Account(r.tenant), Refused: r.refused, ExistingOnly: r.existingOnly,
 	}
 	id := r.intent.ID()
-	admitted := func() {} // lets the next suspect message start
-	if m.deliveries >= payments.SuspectFrom {
-		release, ok := w.suspect(ctx, m, r, &request)
-		if !ok {
-			return
-		}
-		admitted = sync.OnceFunc(release)
-		defer admitted()
-	}
-	w.step(payments.StepBeforeAdmit, id)
-	a, err := w.Store.Admit(ctx, request)
-	admitted()
-	w.noteStore(err)
-	if err != nil {
-		w.message(r.lane, "unavailable")
+	a, err := w.start(ctx, m, r, request)
+	switch {
+	case errors.Is(err, errDealtWith):
+		return
+	case err != nil && unfit(err):
+		w.bury(ctx, m, r, refusal{reason: payments.ReasonInvalid, message: err.Error()})
+		return
+	case err != nil:
+		w.message(r.lane, fateUnavailable)
 		w.Log.Warn("a payment could not be stored; its message comes back", "payment", id.String(), "tenant", r.tenant, "error", err)
 		return
 	}
@@ -88,7 +79,7 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 	switch what, reason := afterAdmission(a); what {
 	case deliverAck:
 		w.ack(m, id)
-		if !a.Payment.Owned {
+		if w.isDue(a.Payment) {
 			w.WakeDue()
 		}
 	case deliverBury:
@@ -96,43 +87,48 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 	}
 }
 
-// explain words the dead letter of a message that met a row, or none.
-func explain(reason payments.Reason, a payments.Admission, r reading) refusal {
-	switch reason {
-	case payments.ReasonKeyReused:
-		return refusal{reason: reason, message: "idempotency_key: already names another request; differs: " + strings.Join(a.Differs, ", ") + ". Publish a new payment under a new key"}
-	case payments.ReasonTenantUnknown:
-		return refusal{reason: reason, message: "tenant: does not exist; create it with `oncepay tenants create`, then replay"}
-	case payments.ReasonKeyInvalid:
-		return refusal{reason: reason, message: "idempotency_key: :: is reserved for the children of a batch, and no batch has this child"}
-	default:
-		return refusal{reason: r.refused.Reason, message: r.refused.Error()}
+// start stores the payment. A message that has been delivered often goes through suspect first, which may have dealt with it: errDealtWith.
+func (w *Worker) start(ctx context.Context, m held, r reading, request payments.AdmitRequest) (payments.Admission, error) {
+	if m.deliveries >= payments.SuspectFrom {
+		release, err := w.suspect(ctx, m, r, &request)
+		defer release() // the next suspect starts when this one is admitted
+		if err != nil {
+			return payments.Admission{}, err
+		}
 	}
+	w.step(payments.StepBeforeAdmit, r.intent.ID())
+	for {
+		a, err := w.Store.Admit(ctx, request)
+		w.noteStore(err)
+		// The start of a suspect has been counted. It did not end the worker, so it is seen through: time without PostgreSQL must not count.
+		if request.Suspect == nil || !payments.Retryable(err) || w.stopping.Load() || !wait(ctx, storePause) {
+			return a, err
+		}
+	}
+}
+
+// isDue reports whether somebody could take the payment now, give or take the difference between two clocks.
+func (w *Worker) isDue(p payments.Payment) bool {
+	return p.Status.HasTicket() && !p.Owned && !p.NextAttemptAt.After(w.Clock.Now().Add(w.PollInterval))
+}
+
+// unfit reports whether the store can never keep the request, and says why in words fit for a dead letter.
+func unfit(err error) bool {
+	var e *payments.Error
+	return errors.As(err, &e) && e.Code == payments.CodeInvalid && e.Field != "" && e.Err == nil
 }
 
 // settle runs the processor on a claim; a panic in it becomes a dead letter, and never ends the process.
 func (w *Worker) settle(ctx context.Context, c payments.Claim, published time.Time) (what delivery) {
-	if c.Abandoned >= payments.AbandonedAlone {
-		w.alone.Lock()
-		defer w.alone.Unlock()
-		var err error
-		if c, err = w.Store.Extend(ctx, c, w.Lease, false); err != nil {
-			return deliverAck // somebody else has it, or the ticket brings it back
-		}
-	} else {
-		w.alone.RLock()
-		defer w.alone.RUnlock()
-	}
 	defer func() {
 		if v := recover(); v != nil {
 			w.panicked(v)
 			what = w.buryPayment(ctx, c, payments.ReasonHandlerPanic, "the worker panicked while it worked on this payment")
 		}
 	}()
-	// What Stripe has answered is recorded even when the calls are told to end; after the lease somebody else would.
-	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease)
-	defer cancel()
-	s := w.Processor.Settle(ctx, record, c)
+	// What Stripe has answered is recorded even when the calls are told to end, and however long PostgreSQL is away: nobody else can know it
+	// without asking Stripe again.
+	s := w.Processor.Settle(ctx, w.records, c)
 	if s.Err != nil && !s.Lost {
 		w.noteStore(s.Err)
 		w.Log.Warn("an outcome could not be recorded; the ticket brings the payment back", "payment", c.Payment.ID.String(), "tenant", c.Payment.TenantID, "error", s.Err)
@@ -157,81 +153,8 @@ func (w *Worker) ack(m held, id payments.ID) {
 	w.step(payments.StepAfterAck, id)
 }
 
-// bury commits a dead letter and acks. If the row cannot be written, nothing is said and the message comes back.
-func (w *Worker) bury(ctx context.Context, m held, r reading, why refusal) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
-	err := w.Store.BuryMessage(ctx, letterOf(m, r, why, payments.DeadLetterOpen))
-	w.noteStore(err)
-	if err != nil {
-		w.message(r.lane, "unavailable")
-		w.Log.Warn("a dead letter could not be stored; its message comes back", "stream", m.origin.Stream, "sequence", m.origin.Sequence, "error", err)
-		return
-	}
-	if why.erase {
-		if err := m.stream.SecureDeleteMsg(ctx, m.origin.Sequence); err != nil {
-			w.Log.Error("a message with a card number could not be erased; it comes back", "stream", m.origin.Stream, "sequence", m.origin.Sequence, "error", err)
-			return
-		}
-	}
-	w.message(r.lane, string(why.reason))
-	if w.Observer.Buried != nil {
-		w.Observer.Buried(why.reason)
-	}
-	w.ack(m, r.intent.ID())
-}
-
-// buryPayment dead-letters a payment that is ours.
-func (w *Worker) buryPayment(ctx context.Context, c payments.Claim, reason payments.Reason, text string) delivery {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
-	now := w.Clock.Now()
-	id := c.Payment.ID
-	err := w.Store.BuryPayment(ctx, c, payments.DeadLetter{
-		TenantID: c.Payment.TenantID, IdempotencyKey: c.Payment.IdempotencyKey, PaymentID: &id, Reason: reason, Message: text,
-		Tries: c.Payment.Tries, State: payments.DeadLetterOpen, FirstSeen: now, LastSeen: now,
-	}, w.Processor.Backoff.After(payments.Delay{Long: true}, w.Processor.Random))
-	w.noteStore(err)
-	if err != nil && !payments.TicketLost(err) {
-		return deliverLeave
-	}
-	if err == nil && w.Observer.Buried != nil {
-		w.Observer.Buried(reason)
-	}
-	return deliverAck
-}
-
-// letterOf files a message. Of one with a card number only length and hash are kept, and nothing that might repeat it.
-func letterOf(m held, r reading, why refusal, state payments.DeadLetterState) payments.DeadLetter {
-	data := m.Data()
-	now := m.published
-	letter := payments.DeadLetter{
-		TenantID: r.tenant, IdempotencyKey: r.key, Reason: why.reason, Message: why.message, Origin: m.origin,
-		PayloadLength: len(data), PayloadSHA256: sha256.Sum256(data), Tries: m.deliveries, State: state, FirstSeen: now, LastSeen: now,
-	}
-	if why.erase {
-		letter.IdempotencyKey = ""
-		letter.Origin.Subject = ""
-		return letter
-	}
-	letter.Headers, letter.Payload = wireHeaders(m.Headers()), data
-	return letter
-}
-
-func (w *Worker) panicked(v any) {
-	w.Log.Error("a handler panicked", "panic", panicText(v), "stack", string(debug.Stack()))
-	if w.Observer.Panicked != nil {
-		w.Observer.Panicked()
-	}
-}
-
-// panicText keeps only the type of a value that is no error of the runtime or a plain constant: a payload must not reach a log.
-func panicText(v any) string {
-	if err, ok := v.(interface{ RuntimeError() }); ok {
-		return fmt.Sprint(err)
-	}
-	return fmt.Sprintf("%T", v)
-}
+// fateUnavailable is the fate of a message of which nothing could be committed.
+const fateUnavailable = "unavailable"
 
 func (w *Worker) message(l payments.Lane, fate string) {
 	if w.Observer.Message != nil {

@@ -1,10 +1,7 @@
 package consumer
 
 import (
-	"bytes"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/schema"
@@ -52,9 +49,7 @@ func read(subjects schema.Subjects, m message) reading {
 		}
 		return r
 	}
-	if key, ok := schema.PeekKey(m.data); ok && !payments.ContainsCardNumber([]byte(key)) {
-		r.key = key
-	}
+	r.key = keyToFileUnder(m)
 	switch {
 	case err != nil:
 		r.tenant = ""
@@ -89,13 +84,28 @@ func (r reading) fill(wire schema.Intent, headers map[string][]string) reading {
 	r.existingOnly = payments.ReservedKey(key)
 	r.intent = toDomain(wire, r.tenant, key).Normalized()
 	if field := r.intent.CardField(); field != "" {
-		// Only escapes can bring a number here that the raw bytes did not show.
-		r.key = ""
+		// What stood around the number in the raw bytes made it look like something else.
+		r.key, r.intent, r.existingOnly = "", payments.Intent{}, false
 		r.refusal = &refusal{reason: payments.ReasonCardNumber, message: field + " " + cardRemedy, erase: true}
 		return r
 	}
 	r.refused = r.intent.Validate()
 	return r
+}
+
+// keyToFileUnder finds a key that people can search a dead letter by. No payment is ever made under it.
+func keyToFileUnder(m message) string {
+	key, ok := schema.PeekKey(m.data)
+	if !ok {
+		var err error
+		if key, _, err = schema.ParseKeyHeader(schema.HeaderLines(m.headers, schema.HeaderIdempotencyKey)); err != nil {
+			return ""
+		}
+	}
+	if payments.ContainsCardNumberString(key) {
+		return ""
+	}
+	return key
 }
 
 // keyOf reads the idempotency key: from the body, the header, or both when they agree.
@@ -145,41 +155,4 @@ func decodeReason(err error) payments.Reason {
 		return payments.ReasonInvalid
 	}
 	return payments.ReasonUndecodable
-}
-
-// cardIn names the part of a message that holds a card number, or returns "".
-func cardIn(m message) string {
-	switch {
-	case payments.ContainsCardNumber(m.data):
-		return "payload:"
-	case payments.ContainsCardNumber([]byte(m.subject)):
-		return "subject:"
-	}
-	for name, lines := range m.headers {
-		if payments.ContainsCardNumber([]byte(name)) || payments.ContainsCardNumber([]byte(strings.Join(lines, "\n"))) {
-			return "headers:"
-		}
-	}
-	return ""
-}
-
-// wireHeaders writes headers as NATS does on the wire, names in order, so that any bytes survive in a dead letter.
-func wireHeaders(headers map[string][]string) []byte {
-	if len(headers) == 0 {
-		return nil
-	}
-	var b bytes.Buffer
-	b.WriteString("NATS/1.0\r\n")
-	names := make([]string, 0, len(headers))
-	for name := range headers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		for _, line := range headers[name] {
-			b.WriteString(name + ": " + line + "\r\n")
-		}
-	}
-	b.WriteString("\r\n")
-	return b.Bytes()
 }

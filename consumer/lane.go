@@ -3,6 +3,8 @@ package consumer
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,7 +17,9 @@ import (
 const (
 	pullMin    = 4
 	pullMax    = 256
-	pullExpiry = 2 * time.Second
+	pullExpiry = time.Second
+	// infoTimeout bounds a question about a stream or a consumer.
+	infoTimeout = 5 * time.Second
 )
 
 // lane pulls one stream's messages.
@@ -29,14 +33,20 @@ type lane struct {
 	consumer jetstream.Consumer
 	source   jetstream.Stream
 	created  time.Time // the stream's: a re-created stream counts from 1 again
+	remade   atomic.Bool
 }
 
-// origin is the stream that a batch of messages came from, as it was when they were pulled.
+// errRemade: the stream was deleted and made again since its created time was read.
+var errRemade = errors.New("the stream was made anew")
+
+// origin is the stream that the messages of one pull came from: they all come from the same, since a pull ends with its consumer.
 type origin struct {
 	stream  jetstream.Stream
 	name    string
 	created time.Time
-	lane    payments.Lane
+	// confirm asks, once and after a message has come, whether created is still the stream's. Without it a dead letter of a re-created
+	// stream could be taken for an old one of the same sequence, or an innocent message be erased.
+	confirm func() error
 }
 
 func newLane(w *Worker, l payments.Lane, stream, name string) *lane {
@@ -57,9 +67,7 @@ func (l *lane) pull(ctx, work context.Context) {
 		}
 		got, err := l.pullOnce(ctx, work, n)
 		l.w.slots.release(l.lane, n-got)
-		if l.w.Observer.InFlight != nil {
-			l.w.Observer.InFlight(l.w.slots.inUse())
-		}
+		l.w.noteInFlight()
 		l.want = min(max(2*got, pullMin), pullMax, max(1, l.w.Concurrency/4))
 		if err == nil || ctx.Err() != nil {
 			failures = 0
@@ -67,46 +75,59 @@ func (l *lane) pull(ctx, work context.Context) {
 		}
 		failures++
 		l.consumer = nil // the stream or the consumer may have been made anew
-		l.w.Log.Warn("pulling failed; it is tried again", "stream", l.stream, "error", err)
+		l.w.Log.Warn("messages could not be pulled; it is tried again", "stream", l.stream, "consumer", l.name, "error", err)
 		if !wait(ctx, min(time.Duration(failures)*250*time.Millisecond, 5*time.Second)) {
 			return
 		}
 	}
 }
 
-// pullOnce pulls up to n messages and starts a goroutine for each; the goroutine gives its slot back. It returns how many it started.
+// pullOnce pulls up to n messages and starts a goroutine for each; the goroutine gives its slot back. It returns how many it started. A pull
+// does not end with ctx: what the server has sent by then would be lost to everybody until AckWait is over.
 func (l *lane) pullOnce(ctx, work context.Context, n int) (int, error) {
 	if err := l.resolve(ctx); err != nil {
 		return 0, err
 	}
-	pull, cancel := context.WithTimeout(ctx, pullExpiry)
-	defer cancel()
-	batch, err := l.consumer.Fetch(n, jetstream.FetchContext(pull))
+	batch, err := l.consumer.Fetch(n, jetstream.FetchMaxWait(pullExpiry))
 	if err != nil {
 		return 0, err
 	}
 	got := 0
-	origin := origin{stream: l.source, name: l.stream, created: l.created, lane: l.lane}
+	from := l.origin()
 	for msg := range batch.Messages() {
 		got++
 		l.w.handlers.Go(func() {
 			defer l.w.slots.release(l.lane, 1)
-			l.w.handle(work, origin, msg)
+			l.w.handle(work, from, msg)
 		})
 	}
-	err = batch.Error()
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		err = nil
-	}
-	return got, err
+	return got, batch.Error()
+}
+
+func (l *lane) origin() *origin {
+	o := &origin{stream: l.source, name: l.stream, created: l.created}
+	o.confirm = sync.OnceValue(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), infoTimeout)
+		defer cancel()
+		now, err := l.w.JetStream.Stream(ctx, o.name)
+		if err != nil {
+			return err
+		}
+		if !now.CachedInfo().Created.Equal(o.created) {
+			l.remade.Store(true)
+			return errRemade
+		}
+		return nil
+	})
+	return o
 }
 
 // resolve binds to the lane's stream and durable consumer, which the operator's migrate step made.
 func (l *lane) resolve(ctx context.Context) error {
-	if l.consumer != nil {
+	if l.consumer != nil && !l.remade.Swap(false) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
 	defer cancel()
 	stream, err := l.w.JetStream.Stream(ctx, l.stream)
 	if err != nil {

@@ -11,22 +11,26 @@ import (
 	"github.com/oncepay/oncepay/schema"
 )
 
-// lastRecords is how long records may still take once the drain time is over.
-const lastRecords = 3 * time.Second
+const (
+	// lastRecords is how long records may still take once the drain time is over.
+	lastRecords = 3 * time.Second
+	// storePause is the time between two tries while the store is away.
+	storePause = time.Second
+)
 
 // Worker competes with all other workers for intents and due tickets. Any number may run; the store decides who owns what.
 type Worker struct {
 	Config
 	slots *slots
+	gate  gate // keeps bystanders away from a payment that may end the process
 	lanes []*lane
+	dues  []*due
 
-	// alone is held for reading by everybody who works on a payment, and for writing by one that must not take bystanders with it.
-	alone sync.RWMutex
 	// starting serialises suspect messages: one at a time, so that the one that kills the process is known.
 	starting sync.Mutex
 
-	wakeDue   chan struct{}
-	storeAway atomic.Bool // the last thing the store said was that it is unavailable
+	records   context.Context // outlives the calls to Stripe: what was answered is recorded
+	storeAway atomic.Bool     // the last thing the store said was that it is unavailable
 	stopping  atomic.Bool
 	handlers  sync.WaitGroup
 }
@@ -37,26 +41,32 @@ func New(c Config) (*Worker, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	w := &Worker{Config: c, slots: newSlots(c.Concurrency), wakeDue: make(chan struct{}, 1)}
+	w := &Worker{Config: c, slots: newSlots(c.Concurrency), records: context.Background()}
 	w.lanes = []*lane{
 		newLane(w, payments.LaneInteractive, c.Subjects.StreamIntents(), schema.ConsumerIntent),
 		newLane(w, payments.LaneBulk, c.Subjects.StreamBulk(), schema.ConsumerBulk),
 	}
+	w.dues = []*due{newDue(w, payments.LaneInteractive), newDue(w, payments.LaneBulk)}
 	return w, nil
 }
 
 // Run works until ctx ends, and then drains: it stops pulling and taking, admits unclaimed what was pulled and not started, and lets what is in
 // flight finish on its own time, at most drain long (calls to Stripe go on; a charge that Stripe has answered is recorded). It returns nil
-// after a complete drain.
+// after a complete drain. A Worker runs once.
 func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 	// What is in flight must outlive ctx: an answer of Stripe that is not recorded has to be asked for again.
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
+	records, stopRecords := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRecords()
+	w.records = records
 	var loops sync.WaitGroup
 	for _, l := range w.lanes {
 		loops.Go(func() { l.pull(ctx, work) })
 	}
-	loops.Go(func() { w.takeDue(ctx, work) })
+	for _, d := range w.dues {
+		loops.Go(func() { d.run(ctx, work) })
+	}
 	<-ctx.Done()
 	w.stopping.Store(true)
 	done := make(chan struct{})
@@ -85,9 +95,14 @@ func (w *Worker) InFlight() int { return w.slots.inUse() }
 
 // WakeDue makes the worker look for due tickets at once.
 func (w *Worker) WakeDue() {
-	select {
-	case w.wakeDue <- struct{}{}:
-	default:
+	for _, d := range w.dues {
+		d.wakeUp()
+	}
+}
+
+func (w *Worker) noteInFlight() {
+	if w.Observer.InFlight != nil {
+		w.Observer.InFlight(w.slots.inUse())
 	}
 }
 
@@ -101,7 +116,7 @@ func (w *Worker) pauseWhileAway(ctx context.Context) bool {
 	if !w.storeAway.Load() {
 		return ctx.Err() == nil
 	}
-	return wait(ctx, time.Second)
+	return wait(ctx, storePause)
 }
 
 // wait sleeps for d and reports whether ctx still stands.
