@@ -83,6 +83,8 @@ func TestList(t *testing.T) {
 		"processing": {ListRequest{Status: payments.StatusProcessing}, 10},
 		"received":   {ListRequest{Status: payments.StatusReceived, Limit: 6}, 20},
 		"both":       {ListRequest{Status: payments.StatusReceived, TenantID: "globex"}, 10},
+		"one":        {ListRequest{IdempotencyKey: "k3", TenantID: "globex", Customer: "cus_1", Status: payments.StatusProcessing}, 1},
+		"not one":    {ListRequest{IdempotencyKey: "k3", TenantID: "globex", Customer: "cus_2"}, 0},
 		"none":       {ListRequest{Status: payments.StatusFailed}, 0},
 	} {
 		if got := all(c.r); len(got) != c.want {

@@ -31,6 +31,10 @@ func (s *Store) List(ctx context.Context, r ListRequest) (page []payments.Paymen
 		}
 		at, id, tenant = c.at, []byte(c.id), c.tenant
 	}
+	if r.TenantID != "" && r.IdempotencyKey != "" && r.Cursor == "" {
+		page, err = s.listOne(ctx, r)
+		return page, "", err
+	}
 	limit := pageSize(r.Limit)
 	rows, err := s.read(ctx, "list", null(r.TenantID), null(string(r.Status)), null(r.Customer), null(r.IdempotencyKey), at, id, tenant, limit+1)
 	if err != nil {
@@ -44,4 +48,18 @@ func (s *Store) List(ctx context.Context, r ListRequest) (page []payments.Paymen
 		page = append(page, found.payment)
 	}
 	return page, "", nil
+}
+
+// listOne is the list of the one payment that a tenant's key can name; an index leads to it.
+func (s *Store) listOne(ctx context.Context, r ListRequest) ([]payments.Payment, error) {
+	p, err := s.FindByKey(ctx, r.TenantID, r.IdempotencyKey)
+	switch {
+	case payments.ErrorCode(err) == payments.CodeNotFound:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case r.Status != "" && p.ShownStatus() != r.Status, r.Customer != "" && p.Customer != r.Customer:
+		return nil, nil
+	}
+	return []payments.Payment{p}, nil
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // connectionSettings hold on every connection of ours. A transaction that was forgotten must not hold up vacuum for ever. The planner is kept
-// to nested loops over indexes: a plan that was made while a table was empty, and then kept, read whole tables once they had grown.
+// to one plan for each statement, of nested loops over indexes: a plan that was made while a table was empty, and then kept, read whole tables
+// once they had grown.
 var connectionSettings = map[string]string{
 	"application_name":                    "oncepay",
 	"timezone":                            "UTC",
@@ -19,6 +20,7 @@ var connectionSettings = map[string]string{
 	"enable_seqscan":                      "off",
 	"enable_hashjoin":                     "off",
 	"enable_mergejoin":                    "off",
+	"plan_cache_mode":                     "force_generic_plan",
 	"jit":                                 "off",
 }
 

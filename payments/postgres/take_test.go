@@ -192,3 +192,40 @@ func TestTakeRace(t *testing.T) {
 		t.Errorf("%d given out and %d left, want %d", len(owners), left, n)
 	}
 }
+
+// TestTakeManyTenants: with more tenants than a take gives out, all are served once before any is served twice.
+func TestTakeManyTenants(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	for _, sql := range []string{
+		"INSERT INTO tenants (id, created_at) SELECT 't' || n, now() FROM generate_series(1, 300) n",
+		`INSERT INTO payments (created_at, updated_at, amount, lane, request_version, fingerprint_version, off_session, id, fingerprint, tenant_id,
+			idempotency_key, kind, status, currency, capture_method)
+			SELECT now(), now(), 1, 1, 1, 1, true, decode(md5(t || '/' || n), 'hex'), sha256('x'), 't' || t, 'k' || n, 'charge', 'received', 'usd', 'automatic'
+			FROM generate_series(1, 300) t, generate_series(1, 3) n`,
+		"INSERT INTO queue (due_at, lane, payment_id, tenant_id) SELECT '2029-01-01'::timestamptz + random() * interval '300 days', 1, id, tenant_id FROM payments",
+	} {
+		if _, err := b.pool.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	served := map[string]int{}
+	for round := 1; round <= 3; round++ {
+		for taken := 0; taken < 300; {
+			got := b.take(payments.TakeRequest{Limit: min(64, 300-taken)})
+			if len(got) == 0 {
+				t.Fatalf("round %d: nothing after %d", round, taken)
+			}
+			taken += len(got)
+			for _, c := range got {
+				if served[c.Payment.TenantID]++; served[c.Payment.TenantID] > round {
+					t.Fatalf("round %d: %s is served before others", round, c.Payment.TenantID)
+				}
+			}
+		}
+	}
+	if got := b.take(payments.TakeRequest{Limit: 10}); len(got) != 0 {
+		t.Errorf("%d are left", len(got))
+	}
+}

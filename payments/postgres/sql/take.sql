@@ -1,24 +1,38 @@
 -- Gives due tickets of a lane to the caller: tenants in turn, beginning after the tenant that was served last, and each tenant's oldest first.
--- The tenants are found by one index probe each. Candidates are chosen without locks, and only as many as are given out are locked; what
--- somebody else has locked is passed over. Tickets are locked before payments.
+-- Tenants are found by one index probe each, and no more of them than are needed (a recursive query is read as far as the LIMIT asks).
+-- Candidates are chosen without locks, more than are wanted, since others may be choosing too; only those that are given out are locked, and
+-- what somebody else has locked is passed over. Tickets are locked before payments.
 WITH RECURSIVE clock AS (SELECT coalesce($5::timestamptz, now()) AS now),
-tenant AS (
-    (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 ORDER BY q.tenant_id LIMIT 1)
+ahead AS (
+    (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id > $6::text ORDER BY q.tenant_id LIMIT 1)
     UNION ALL
     SELECT (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id > t.tenant_id ORDER BY q.tenant_id LIMIT 1)
-    FROM tenant t WHERE t.tenant_id IS NOT NULL
+    FROM ahead t WHERE t.tenant_id IS NOT NULL
+),
+behind AS (
+    (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id <= $6::text ORDER BY q.tenant_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id > t.tenant_id AND q.tenant_id <= $6::text
+        ORDER BY q.tenant_id LIMIT 1)
+    FROM behind t WHERE t.tenant_id IS NOT NULL
+),
+tenant AS MATERIALIZED (
+    SELECT w.tenant_id, row_number() OVER () AS turn FROM (
+        SELECT t.tenant_id FROM (SELECT tenant_id FROM ahead UNION ALL SELECT tenant_id FROM behind) t
+        WHERE t.tenant_id IS NOT NULL
+            AND (SELECT q.due_at FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id = t.tenant_id ORDER BY q.due_at LIMIT 1)
+                <= (SELECT now FROM clock)
+        LIMIT 4 * $2::int) w
 ),
 candidate AS (
-    SELECT d.tenant_id, d.payment_id, d.due_at, row_number() OVER (PARTITION BY d.tenant_id ORDER BY d.due_at) AS round
+    SELECT d.tenant_id, d.payment_id, t.turn, row_number() OVER (PARTITION BY t.turn ORDER BY d.due_at) AS round
     FROM tenant t, clock, LATERAL (
         SELECT q.tenant_id, q.payment_id, q.due_at FROM queue q
         WHERE q.lane = $1::int2 AND q.tenant_id = t.tenant_id AND q.due_at <= clock.now
-        ORDER BY q.due_at LIMIT 4 * $2::int) d
-    WHERE t.tenant_id IS NOT NULL
+        ORDER BY q.due_at LIMIT (SELECT least(4 * $2::int, 1 + 16 * $2::int / count(*)) FROM tenant)) d
 ),
-chosen AS (
-    SELECT tenant_id, payment_id, row_number() OVER (ORDER BY round, tenant_id <= $6::text, tenant_id) AS place
-    FROM candidate ORDER BY round, tenant_id <= $6::text, tenant_id LIMIT 4 * $2::int
+chosen AS MATERIALIZED (
+    SELECT tenant_id, payment_id, row_number() OVER (ORDER BY round, turn) AS place FROM candidate ORDER BY round, turn LIMIT 4 * $2::int
 ),
 locked AS (
     SELECT q.tenant_id, q.payment_id, q.token, c.place
