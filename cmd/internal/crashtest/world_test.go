@@ -44,7 +44,7 @@ var short = times{
 	hold:    500 * time.Millisecond,
 }
 
-// place says where a world stands; the zero value is on the shared servers.
+// place says where a world stands and how fast it lives.
 type place struct {
 	dsn, nats string
 	times     times
@@ -70,7 +70,13 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	return newWorldAt(t, place{dsn: devstacktest.Database(t, migrations.Up), nats: devstacktest.NATS(t).URL(), times: short})
+	return newWorldOf(t, short)
+}
+
+// newWorldOf is a world on the shared servers.
+func newWorldOf(t testing.TB, pace times) *world {
+	t.Helper()
+	return newWorldAt(t, place{dsn: devstacktest.Database(t, migrations.Up), nats: devstacktest.NATS(t).URL(), times: pace})
 }
 
 func newWorldAt(t testing.TB, at place) *world {
