@@ -71,6 +71,22 @@ func ownNATS(tb testing.TB) *devstack.NATS {
 	return server
 }
 
+// startAgain starts the server again. While nobody listens, an outgoing connection of
+// any process may have the port for a moment.
+func startAgain(tb testing.TB, server *devstack.NATS) {
+	tb.Helper()
+	ctx := testContext(tb)
+	for {
+		err := server.Restart()
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "address already in use") {
+			tb.Fatal(err)
+		}
+	}
+}
+
 func connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 	tb.Helper()
 	options = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(time.Millisecond, time.Millisecond), nats.ReconnectBufSize(-1)}, options...)

@@ -26,7 +26,7 @@ type pipe struct {
 }
 
 // newPipe gives the pipe a JetStream context of its own: the bookkeeping of
-// acknowledgements is per context, and close ends its goroutine.
+// acknowledgements is per context, and so are its bounds.
 func newPipe(nc *nats.Conn, timeout time.Duration, pending int, opts ...jetstream.PublishOpt) (*pipe, error) {
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(timeout), jetstream.WithPublishAsyncMaxPending(pending))
 	if err != nil {
@@ -35,10 +35,10 @@ func newPipe(nc *nats.Conn, timeout time.Duration, pending int, opts ...jetstrea
 	return &pipe{nc: nc, js: js, opts: opts}, nil
 }
 
-func (p *pipe) close() {
-	p.closed.Store(true)
-	p.js.CleanupPublisher()
-}
+// close refuses further messages. The client's bookkeeping, a subscription and a
+// goroutine, ends with the connection: CleanupPublisher of nats.go 1.55 would leave
+// the goroutine behind for ever if it came before that had run for the first time.
+func (p *pipe) close() { p.closed.Store(true) }
 
 // connected refuses to send while there is no connection: the client would keep
 // the message and send it later, when its caller has long been told otherwise.

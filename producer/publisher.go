@@ -67,8 +67,9 @@ func New(nc *nats.Conn, subjects schema.Subjects, opts Options) (*Publisher, err
 	return p, nil
 }
 
-// Close lets go of the connection. Call it after the last Publish has returned;
-// what is still in flight ends as Unknown.
+// Close refuses further messages. What is in flight gets its answer. The client's
+// bookkeeping goes on until the connection is closed, so make one Publisher for a
+// connection and not one for a message.
 func (p *Publisher) Close() { p.pipe.close() }
 
 // Publish checks an intent, sends it and waits for the acknowledgement. The error

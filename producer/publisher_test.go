@@ -205,9 +205,7 @@ func TestNotStoredWithoutAConnection(t *testing.T) {
 		t.Error("a message was buffered")
 	}
 	up := nc.StatusChanged(nats.CONNECTED)
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	startAgain(t, server)
 	<-up
 	publishUntilStored(t, p, charge("acme", "k", 100))
 	if n := f.count(t, f.subjects.StreamIntents()); n != 1 {
@@ -412,9 +410,7 @@ func restartInFlight(t *testing.T, window int) {
 	go func() { done <- p.PublishAll(testContext(t), messages) }()
 	for f.count(t, f.subjects.StreamIntents()) < 100 {
 	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	startAgain(t, server)
 	results := <-done
 	counts := map[producer.Outcome]int{}
 	for _, r := range results {

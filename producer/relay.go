@@ -61,7 +61,8 @@ func (r *Relay) lane(stream string) *relayLane {
 	return l
 }
 
-// Close lets go of the connection. Call it after Run and RunOnce have returned.
+// Close refuses further messages; call it after Run has returned. The client's
+// bookkeeping goes on until the connection is closed.
 func (r *Relay) Close() { r.pipe.close() }
 
 // Offer hands over items that the caller has just committed, so that they leave

@@ -370,9 +370,7 @@ func TestNATSRestartedInTheMiddle(t *testing.T) {
 			r := f.relay(t, outbox, connect(t, f.url), opts)
 			running(t, r)
 			<-wait
-			if err := server.Restart(); err != nil {
-				t.Fatal(err)
-			}
+			startAgain(t, server)
 			if err := outbox.await(testContext(t), func(o *memoryOutbox) bool {
 				o.now = o.now.Add(time.Second) // holds run out, should they have to
 				return len(o.rows) == 0
@@ -424,9 +422,7 @@ func TestNATSAway(t *testing.T) {
 	if outbox.left() != 1000 {
 		t.Errorf("%d left without NATS", outbox.left())
 	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	startAgain(t, server)
 	if err := r.WaitEmpty(testContext(t)); err != nil || outbox.left() != 0 {
 		t.Fatalf("%v; %d left", err, outbox.left())
 	}
