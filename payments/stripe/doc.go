@@ -10,5 +10,6 @@
 // Answers are read by our own narrow decoding of the bytes that arrived, not through stripe-go's types: those accept "{}" or any other JSON
 // object as a PaymentIntent, and refuse a good answer when a member that we do not need has a new shape.
 //
-// Looking asks the list of PaymentIntents only; Stripe's events are not asked yet.
+// A look-up lists the customer's PaymentIntents; one without a customer lists all of the account in its window, and those share listings
+// (share.go). Looking asks the list of PaymentIntents only; Stripe's events are not asked yet.
 package stripe

@@ -25,6 +25,7 @@ type Gateway struct {
 	log       *slog.Logger
 	account   payments.Account
 	pagesMax  int
+	board     board
 }
 
 var _ payments.Gateway = (*Gateway)(nil)

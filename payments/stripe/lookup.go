@@ -45,24 +45,25 @@ func (g *Gateway) Look(ctx context.Context, p payments.Payment, progress func() 
 		}
 		l.to = last.Add(lookAfter)
 	}
-	o, e := g.list(ctx, p, l, progress)
-	if o.Kind == payments.ObservedNoRecords && l.customer != "" && e.Code == "resource_missing" {
+	me := newSeat(p, progress)
+	if l.customer != "" {
+		o, e := g.list(ctx, p, l, []*seat{me})
+		if o.Kind != payments.ObservedNoRecords || e.Code != "resource_missing" {
+			return me.result(o)
+		}
 		// Stripe knows no such customer, or none any more: the listing without it has the payment all the same.
 		l.customer = ""
-		o, _ = g.list(ctx, p, l, progress)
+		me = newSeat(p, progress)
 	}
-	return o
+	return g.share(ctx, p, l, me)
 }
 
-func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, progress func() error) (payments.Observation, apiError) {
-	var found []payments.PaymentIntent
-	seen := map[string]bool{}
+// list reads one listing to its end for everybody who has a seat. p is the payment whose id stands in the log if something is wrong.
+func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, seats []*seat) (payments.Observation, apiError) {
 	after := ""
 	for range g.pagesMax {
-		if progress != nil {
-			if err := progress(); err != nil {
-				return g.noRecords("the look-up was ended before a page"), apiError{}
-			}
+		if seats = extend(seats); len(seats) == 0 {
+			return g.noRecords("the look-up was ended before a page"), apiError{}
 		}
 		query := l.fields(after)
 		x := get(createPath, encode(query))
@@ -77,19 +78,12 @@ func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, progr
 			return o, apiError{}
 		}
 		for _, item := range page.items {
-			if !seen[item.id] && g.ours(p, item.metadata) {
-				pi, err := decodeIntent(item.raw)
-				if err != nil {
-					o.Detail = "a PaymentIntent of the payment cannot be read: " + err.Error()
-					return o, apiError{}
-				}
-				seen[item.id] = true
-				found = append(found, pi)
+			if item.metadata[MetadataNamespace] == g.namespace {
+				offer(seats, item)
 			}
 		}
 		if !page.more {
-			o.Kind, o.Found, o.RetryAfter = payments.ObservedRecords, found, 0
-			o.Detail = fmt.Sprintf("Stripe's records were read: %d of this payment", len(found))
+			o.Kind, o.RetryAfter, o.Detail = payments.ObservedRecords, 0, "Stripe's records were read"
 			return o, apiError{}
 		}
 		last := page.items[len(page.items)-1].id
@@ -125,11 +119,6 @@ func (g *Gateway) readable(p payments.Payment, x *exchange) (payments.Observatio
 
 func (g *Gateway) noRecords(detail string) payments.Observation {
 	return payments.Observation{Kind: payments.ObservedNoRecords, Account: g.account, Detail: detail}
-}
-
-// ours reports whether metadata name the payment and our namespace.
-func (g *Gateway) ours(p payments.Payment, metadata map[string]string) bool {
-	return metadata[MetadataPayment] == p.ID.String() && metadata[MetadataNamespace] == g.namespace
 }
 
 // fields returns the query, sorted. The window's ends are whole seconds, outwards.

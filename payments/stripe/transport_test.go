@@ -405,8 +405,12 @@ func TestTransportHoldsBackStrangers(t *testing.T) {
 	for range 2 {
 		g.do(t.Context(), x, v)
 	}
-	if s.posts.Load() != 1 {
-		t.Errorf("an exchange made %d requests", s.posts.Load())
+	reading := get(createPath, "")
+	for range 2 {
+		g.do(t.Context(), reading, nil)
+	}
+	if s.posts.Load() != 1 || s.gets.Load() != 1 {
+		t.Errorf("two exchanges made %d POSTs and %d GETs", s.posts.Load(), s.gets.Load())
 	}
 }
 
