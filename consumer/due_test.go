@@ -1,0 +1,209 @@
+package consumer
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// runDue works off due tickets until the test has seen enough.
+func (r *rig) runDue(until func() bool, what string) {
+	r.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var loops sync.WaitGroup
+	for _, d := range r.dues {
+		loops.Go(func() { d.run(ctx, context.Background()) })
+	}
+	waitFor(r.t, what, until)
+	stop()
+	loops.Wait()
+	r.handlers.Wait()
+	if r.slots.inUse() != 0 || r.gate.inside != 0 || r.gate.closed {
+		r.t.Errorf("left over: %d slots, %d places", r.slots.inUse(), r.gate.inside)
+	}
+}
+
+func TestDueTicketsAreSettled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	taken := map[payments.Lane]int{}
+	var mu sync.Mutex
+	r.Observer.Taken = func(l payments.Lane, n int) { mu.Lock(); taken[l] += n; mu.Unlock() }
+	for i := range 100 {
+		r.store.insert(testIntent("k"+strconv.Itoa(i)), payments.Lane(i%2+1), 0)
+	}
+	r.runDue(func() bool { return r.store.outcomes() == 100 }, "100 outcomes")
+	if all, most := r.gateway.calls(); all != 100 || most != 1 || taken[1] != 50 || taken[2] != 50 {
+		t.Errorf("%d calls, %d under one key, taken %v", all, most, taken)
+	}
+}
+
+// From the third time on a payment is worked on alone: nobody else is at work meanwhile, and no claim runs down its lease at the gate.
+func TestAbandonedIsWorkedOnAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var inside, alone, seen atomic.Int64
+	suspects := map[payments.ID]bool{}
+	for i := range 40 {
+		abandoned := 0
+		if i%10 == 0 {
+			abandoned = payments.AbandonedAlone + i%3
+		}
+		id := r.store.insert(testIntent("k"+strconv.Itoa(i)), payments.Lane(i%2+1), abandoned)
+		suspects[id] = abandoned > 0
+	}
+	r.gateway.submit = func(_ context.Context, p payments.Payment) {
+		if !suspects[p.ID] {
+			inside.Add(1)
+			time.Sleep(time.Millisecond)
+			if alone.Load() != 0 {
+				t.Error("beside one that must be alone")
+			}
+			inside.Add(-1)
+			return
+		}
+		seen.Add(1)
+		if alone.Add(1) != 1 || inside.Load() != 0 {
+			t.Error("not alone")
+		}
+		time.Sleep(5 * time.Millisecond)
+		if inside.Load() != 0 {
+			t.Error("not alone to the end")
+		}
+		alone.Add(-1)
+	}
+	var messages sync.WaitGroup
+	for i := range 20 {
+		messages.Go(func() {
+			msg := newMsg("m"+strconv.Itoa(i), 1)
+			r.handle(context.Background(), r.from, msg)
+			if msg.acks() != 1 {
+				t.Errorf("message %d: %d acks", i, msg.acks())
+			}
+		})
+	}
+	r.runDue(func() bool { return r.store.outcomes() == 60 }, "60 outcomes")
+	messages.Wait()
+	if all, most := r.gateway.calls(); all != 60 || most != 1 || seen.Load() != 4 {
+		t.Errorf("%d calls, %d under one key, %d alone", all, most, seen.Load())
+	}
+}
+
+// One that waits to be alone keeps its lease, however long the others take.
+func TestWaitingToBeAloneKeepsTheLease(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config) {
+		c.Lease, c.Processor.Lease, c.Processor.CallTimeout = 60*time.Millisecond, 60*time.Millisecond, time.Millisecond
+	})
+	id := r.store.insert(testIntent("k"), payments.LaneInteractive, payments.AbandonedAlone)
+	r.gate.enter(context.Background(), 1) // somebody works on for long
+	go func() {
+		waitFor(t, "four extensions", func() bool { return r.store.count("extend") >= 4 })
+		r.gate.leave(1)
+	}()
+	r.runDue(func() bool { return r.store.outcomes() == 1 }, "an outcome")
+	if r.store.rows[id].abandoned != payments.AbandonedAlone {
+		t.Errorf("abandoned %d times", r.store.rows[id].abandoned)
+	}
+}
+
+// One that waits to be alone and loses its ticket, or is told to end, keeps nobody out.
+func TestGivingUpBeingAlone(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(string, payments.ID) error{
+		"lost": func(v string, _ payments.ID) error {
+			if v == "extend" {
+				return payments.Errorf(payments.CodeTicketLost, "lost")
+			}
+			return nil
+		},
+		"away": func(v string, _ payments.ID) error {
+			if v == "extend" {
+				return errAway
+			}
+			return nil
+		},
+		"panic": func(v string, _ payments.ID) error {
+			if v == "extend" {
+				panic("bug")
+			}
+			return nil
+		},
+	} {
+		r := newRig(t)
+		r.store.insert(testIntent("k"), payments.LaneInteractive, payments.AbandonedAlone)
+		r.store.setBefore(before)
+		r.runDue(func() bool { return r.store.count("extend") == 1 }, name)
+		if calls, _ := r.gateway.calls(); calls != 0 || !r.gate.enter(context.Background(), 1) {
+			t.Errorf("%s: %d calls", name, calls)
+		}
+	}
+}
+
+func TestAbandonedTooOftenIsBuriedUnstarted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.store.insert(testIntent("k"), payments.LaneInteractive, payments.AbandonedMax)
+	r.runDue(func() bool { return r.store.status(id) == payments.StatusStalled }, "buried")
+	if calls, _ := r.gateway.calls(); calls != 0 || len(r.store.buried) != 1 || r.store.buried[0].Reason != payments.ReasonWorkerKilled {
+		t.Errorf("%d calls, %+v", calls, r.store.buried)
+	}
+}
+
+// Due tickets get their turn while a backlog wants every slot.
+func TestDueTicketsDoNotStarve(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config) { c.Concurrency = 4 })
+	ctx, stop := context.WithCancel(context.Background())
+	var backlog sync.WaitGroup
+	for _, l := range []payments.Lane{payments.LaneInteractive, payments.LaneBulk} {
+		backlog.Go(func() { // as a lane with a backlog does
+			for {
+				n := r.slots.acquire(ctx, l, 4)
+				if n == 0 {
+					return
+				}
+				for range n {
+					backlog.Go(func() { time.Sleep(time.Millisecond); r.slots.release(l, 1) })
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		r.store.insert(testIntent("k"+strconv.Itoa(i)), payments.Lane(i%2+1), 0)
+	}
+	waitForOutcomes := func() bool { return r.store.outcomes() == 20 }
+	due, stopDue := context.WithCancel(context.Background())
+	for _, d := range r.dues {
+		backlog.Go(func() { d.run(due, context.Background()) })
+	}
+	waitFor(t, "20 outcomes beside a backlog", waitForOutcomes)
+	stopDue()
+	stop()
+	backlog.Wait()
+	r.handlers.Wait()
+}
+
+// While the store is away it is asked once a second, and everything goes on when it is back.
+func TestTakeBacksOff(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.store.insert(testIntent("k"), payments.LaneInteractive, 0)
+	failing := payments.Errorf(payments.CodeInternal, "no such table")
+	r.store.before = func(v string, _ payments.ID) error {
+		if v == "take" && r.store.count("take") <= 4 {
+			return failing
+		}
+		return nil
+	}
+	started := time.Now()
+	r.runDue(func() bool { return r.store.outcomes() == 1 }, "an outcome")
+	if d := time.Since(started); d < storePause {
+		t.Errorf("five tries within %v", d)
+	}
+}
