@@ -64,14 +64,15 @@ func (s *Store) admit(ctx context.Context, tx *transaction, f *admitting) error 
 		}
 	}
 	b := tx.batch()
-	var tenants, keys []string
+	var others []key
 	for _, a := range f.sorted() {
 		if _, there := f.rows[a.key()]; !there && !f.missing[a.Intent.TenantID] {
-			tenants, keys = append(tenants, a.Intent.TenantID), append(keys, a.Intent.IdempotencyKey)
+			others = append(others, a.key())
 		}
 	}
-	if len(keys) > 0 {
-		b.Queue(query("read_by_key"), tenants, keys, s.now()).Query(f.read)
+	if len(others) > 0 {
+		tenants, ids := keyArrays(others)
+		b.Queue(query("admit_read"), tenants, ids, s.now()).Query(f.read)
 	}
 	queueClearSuspects(b, f.batch)
 	s.reached("admit")

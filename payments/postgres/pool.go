@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -9,8 +10,7 @@ import (
 )
 
 // connectionSettings hold on every connection of ours. A transaction that was forgotten must not hold up vacuum for ever. The planner is kept
-// to one plan for each statement, of nested loops over indexes: a plan that was made while a table was empty, and then kept, read whole tables
-// once they had grown.
+// to nested loops over indexes: a plan that was made while a table was empty, and then kept, read whole tables once they had grown.
 var connectionSettings = map[string]string{
 	"application_name":                    "oncepay",
 	"timezone":                            "UTC",
@@ -20,9 +20,14 @@ var connectionSettings = map[string]string{
 	"enable_seqscan":                      "off",
 	"enable_hashjoin":                     "off",
 	"enable_mergejoin":                    "off",
-	"plan_cache_mode":                     "force_generic_plan",
 	"jit":                                 "off",
 }
+
+// Connections are made anew now and then, which also ends the plans that they keep.
+const (
+	connectionLifetime       = 10 * time.Minute
+	connectionLifetimeJitter = time.Minute
+)
 
 // openPool connects and asks one question, so that a wrong URL is an error here and not at the first payment.
 func openPool(ctx context.Context, dsn string, size int) (*pgxpool.Pool, error) {
@@ -31,6 +36,7 @@ func openPool(ctx context.Context, dsn string, size int) (*pgxpool.Pool, error) 
 		// pgx hides the password in its own message.
 		return nil, payments.Errorf(payments.CodeInvalid, "the database URL cannot be read; it must be like postgres://user@host:5432/name: %w", err)
 	}
+	config.MaxConnLifetime, config.MaxConnLifetimeJitter = connectionLifetime, connectionLifetimeJitter
 	config.MaxConns = int32(min(size, 10_000))
 	for name, value := range connectionSettings {
 		if name == "application_name" && config.ConnConfig.RuntimeParams[name] != "" {

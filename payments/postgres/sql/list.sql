@@ -4,7 +4,7 @@ WITH page AS (
     FROM tenants t CROSS JOIN LATERAL (
         SELECT p.tenant_id, p.id, p.created_at FROM payments p
         LEFT JOIN queue q ON q.tenant_id = p.tenant_id AND q.payment_id = p.id
-        WHERE p.tenant_id = t.id
+        WHERE p.tenant_id = t.id AND p.created_at > '-infinity' -- the index's condition
             AND ($2::text IS NULL OR CASE WHEN p.status IN ('received', 'waiting') AND q.token IS NOT NULL THEN 'processing' ELSE p.status END = $2)
             AND ($3::text IS NULL OR p.customer = $3)
             AND ($4::text IS NULL OR p.idempotency_key = $4)

@@ -37,7 +37,7 @@ chosen AS MATERIALIZED (
 locked AS (
     SELECT q.tenant_id, q.payment_id, q.token, c.place
     FROM chosen c JOIN queue q ON q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id, clock
-    WHERE q.lane = $1::int2 AND q.due_at <= clock.now
+    WHERE q.lane + 0 = $1::int2 AND q.due_at <= clock.now -- asked again of the locked row; + 0 leaves the primary key as the only way to it
     ORDER BY c.place LIMIT $2::int
     FOR UPDATE OF q SKIP LOCKED
 ),
