@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -109,7 +109,7 @@ func (s *Store) write(ctx context.Context, do func(context.Context) error) error
 		if err == nil || attempt == attemptsMax || !transient(err) {
 			return translate(err)
 		}
-		timer := time.NewTimer(rand.N(limit))
+		timer := time.NewTimer(s.jitter(limit))
 		select {
 		case <-own.Done():
 			timer.Stop()
@@ -118,4 +118,11 @@ func (s *Store) write(ctx context.Context, do func(context.Context) error) error
 		}
 		limit = min(2*limit, flushRetry.Cap)
 	}
+}
+
+// jitter is a random time in [0, limit).
+func (s *Store) jitter(limit time.Duration) time.Duration {
+	var random [8]byte
+	s.opts.Token(random[:])
+	return time.Duration(binary.LittleEndian.Uint64(random[:]) % uint64(limit))
 }

@@ -71,12 +71,7 @@ func (s *Store) Close(ctx context.Context) error {
 func (s *Store) Ping(ctx context.Context) error { return translate(s.pool.Ping(ctx)) }
 
 // wall is this process's wall-clock time.
-func (s *Store) wall() time.Time {
-	if s.opts.Clock != nil {
-		return s.opts.Clock.Now()
-	}
-	return time.Now()
-}
+func (s *Store) wall() time.Time { return s.opts.wall() }
 
 // now is the parameter that stands for the store's time in SQL: null for PostgreSQL's own.
 func (s *Store) now() *time.Time {
