@@ -217,6 +217,13 @@ func TestBodyOfOtherRequests(t *testing.T) {
 	}
 }
 
+func TestCleanDoesNotSearchWhatIsTooLong(t *testing.T) {
+	t.Parallel()
+	if got := clean(strings.Repeat("4242 ", cleanMax), messageMax); got != "[too long]" {
+		t.Errorf("kept %q", got)
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)

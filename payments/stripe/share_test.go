@@ -257,3 +257,30 @@ func TestSimulatorSharedLooks(t *testing.T) {
 		t.Error("the board is not free")
 	}
 }
+
+// Who is told to read the listing at the very moment of leaving has either read it or told somebody else.
+func TestToldWhileLeaving(t *testing.T) {
+	t.Parallel()
+	g := gatewayTo(t, options("http://127.0.0.1:1"))
+	led, left := 0, 0
+	for n := 0; n < 1000 && (led == 0 || left == 0); n++ {
+		me, other := newSeat(anonymous(0), nil), newSeat(anonymous(1), nil)
+		r := &round{seats: []*seat{me, other}}
+		g.board.busy = true
+		if !me.tell(r) {
+			t.Fatal("the seat is taken")
+		}
+		g.await(canceled(), anonymous(0), me)
+		select {
+		case <-other.done:
+			led++
+		case <-other.turn:
+			left++
+		default:
+			t.Fatal("the round is lost")
+		}
+	}
+	if led == 0 || left == 0 {
+		t.Errorf("read %d times, left %d times", led, left)
+	}
+}

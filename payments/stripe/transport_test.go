@@ -409,6 +409,9 @@ func TestTransportHoldsBackStrangers(t *testing.T) {
 	for range 2 {
 		g.do(t.Context(), reading, nil)
 	}
+	if reading.status != 200 || reading.err != nil || x.status != 200 || x.err != nil {
+		t.Errorf("a second request changed what the first was answered: %+v, %+v", reading.err, x.err)
+	}
 	if s.posts.Load() != 1 || s.gets.Load() != 1 {
 		t.Errorf("two exchanges made %d POSTs and %d GETs", s.posts.Load(), s.gets.Load())
 	}
