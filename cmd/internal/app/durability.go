@@ -9,21 +9,26 @@ import (
 	"time"
 )
 
+var errNoMonitor = &UsageError{"ONCEPAY_NATS_MONITOR_URL: is required with a live key, to see that NATS runs with sync_interval: always; or set ONCEPAY_NATS_SYNC_CONFIRMED=true if you know that it does"}
+
 // checkSync refuses live money on a broker that acknowledges before it syncs: by default JetStream does so for up to two minutes, and what a
-// machine loses with its page cache was acknowledged to its producer.
+// machine loses with its page cache was acknowledged to its producer. Every server of a cluster has a monitoring endpoint of its own, and all
+// that are given are asked.
 func checkSync(ctx context.Context, s Settings) error {
 	if s.NATSSyncConfirmed {
 		return nil
 	}
 	if s.NATSMonitorURL == "" {
-		return &UsageError{"ONCEPAY_NATS_MONITOR_URL: is required with a live key, to see that NATS runs with sync_interval: always; or set ONCEPAY_NATS_SYNC_CONFIRMED=true if you know that it does"}
+		return errNoMonitor
 	}
-	always, err := syncsAlways(ctx, s.NATSMonitorURL)
-	if err != nil {
-		return fmt.Errorf("ONCEPAY_NATS_MONITOR_URL: the sync policy of NATS cannot be read: %w", err)
-	}
-	if !always {
-		return &UsageError{"NATS acknowledges messages before they are synced to disk; set `jetstream { sync_interval: always }` on every server, then start again"}
+	for monitor := range strings.SplitSeq(s.NATSMonitorURL, ",") {
+		always, err := syncsAlways(ctx, strings.TrimSpace(monitor))
+		if err != nil {
+			return &UsageError{"ONCEPAY_NATS_MONITOR_URL: the sync policy of NATS cannot be read: " + OneLine(err.Error())}
+		}
+		if !always {
+			return &UsageError{"ONCEPAY_NATS_URL: NATS acknowledges messages before they are synced to disk; set `jetstream { sync_interval: always }` on every server, then start again"}
+		}
 	}
 	return nil
 }
@@ -34,9 +39,10 @@ func syncsAlways(ctx context.Context, monitor string) (bool, error) {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(monitor, "/")+"/jsz?config=true", nil)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("it is no URL")
 	}
-	response, err := http.DefaultClient.Do(request)
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+	response, err := client.Do(request)
 	if err != nil {
 		return false, err
 	}
@@ -45,12 +51,15 @@ func syncsAlways(ctx context.Context, monitor string) (bool, error) {
 		return false, fmt.Errorf("it answers %s", response.Status)
 	}
 	var document struct {
-		Config struct {
+		Config *struct {
 			SyncAlways bool `json:"sync_always"`
 		} `json:"config"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(nil, response.Body, 1<<20)).Decode(&document); err != nil {
-		return false, err
+		return false, fmt.Errorf("/jsz: %w", err)
+	}
+	if document.Config == nil {
+		return false, fmt.Errorf("/jsz shows no configuration; is JetStream enabled?")
 	}
 	return document.Config.SyncAlways, nil
 }

@@ -10,17 +10,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Health answers /healthz, /readyz and /metrics.
+// The states of a process, as /readyz tells them.
+const (
+	stateStarting int32 = iota // waits for what it needs
+	stateReady
+	stateStopping
+)
+
+// Health answers /healthz, /readyz and /metrics from the first moment on: a process that waits for PostgreSQL lives, and is not ready.
 type Health struct {
-	// Checks are what the process needs to do its work; /readyz runs them all.
-	Checks  map[string]func(context.Context) error
 	Metrics *Metrics
-	// notReady is set first of all when the process stops, so that nobody sends it new work.
-	notReady atomic.Bool
+
+	state  atomic.Int32
+	checks map[string]func(context.Context) error
+}
+
+// StartReady lets /readyz run the checks: they are what the process needs to do its work. It is called once.
+func (h *Health) StartReady(checks map[string]func(context.Context) error) {
+	h.checks = checks
+	h.state.CompareAndSwap(stateStarting, stateReady)
 }
 
 // StopReady makes /readyz say that the process is going away.
-func (h *Health) StopReady() { h.notReady.Store(true) }
+func (h *Health) StopReady() { h.state.Store(stateStopping) }
 
 // Handler serves the three paths. /healthz says only that the process lives: a liveness probe that asked PostgreSQL would restart every worker
 // during its outage, and with them everything in flight.
@@ -37,11 +49,13 @@ func (h *Health) Handler() http.Handler {
 func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
-	status, report := http.StatusOK, map[string]string{"status": "ok"}
-	if h.notReady.Load() {
-		status, report["status"] = http.StatusServiceUnavailable, "stopping"
+	state := h.state.Load()
+	if state != stateReady {
+		answer(w, http.StatusServiceUnavailable, map[string]string{"status": map[int32]string{stateStarting: "starting", stateStopping: "stopping"}[state]})
+		return
 	}
-	for name, check := range h.Checks {
+	status, report := http.StatusOK, map[string]string{"status": "ok"}
+	for name, check := range h.checks {
 		report[name] = "ok"
 		if err := check(ctx); err != nil {
 			// The cause goes to the log of whoever owns the connection; a probe needs to know only which part is away.

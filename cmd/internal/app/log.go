@@ -13,6 +13,3 @@ func NewLog(w io.Writer, level string) *slog.Logger {
 	}
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l}))
 }
-
-// discardLog is for commands whose output is for people.
-func discardLog() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -3,10 +3,7 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"slices"
 	"time"
 
@@ -55,24 +52,41 @@ type service struct {
 	relay    *producer.Relay
 	worker   *consumer.Worker
 	health   *Health
+	front    *door // ONCEPAY_HTTP_ADDR
+	admin    *door // ONCEPAY_ADMIN_ADDR
 }
 
-// Serve works until ctx ends, and then drains in order: readiness, HTTP, worker, relay, connections.
+// Serve works until ctx ends, and then drains in order: readiness, HTTP, worker, relay, connections. Its addresses are bound first: a taken
+// port starts nothing, and a process that waits for PostgreSQL answers its probes.
 //
 //	JetStream ──▶ worker ──▶ PostgreSQL ──▶ relay ──▶ JetStream
 //	                │
 //	                ▼
 //	             Stripe
+//
+// What it needs and cannot reach is waited for; what is refused by name (a password, a database, a key) is a *UsageError.
 func Serve(ctx context.Context, s Settings, log *slog.Logger, o ServeOptions) error {
 	if err := s.CheckServe(); err != nil {
 		return err
 	}
-	v := &service{settings: s, log: log, options: o, metrics: NewMetrics()}
+	metrics := NewMetrics()
+	v := &service{settings: s, log: log, options: o, metrics: metrics, health: &Health{Metrics: metrics}}
 	defer v.close()
-	if err := v.connect(ctx); err != nil {
+	var err error
+	if v.front, err = openDoor("ONCEPAY_HTTP_ADDR", s.HTTPAddr, v.health.Handler()); err != nil {
 		return err
 	}
-	if err := v.build(); err != nil {
+	if v.admin, err = openDoor("ONCEPAY_ADMIN_ADDR", s.AdminAddr, v.health.Handler()); err != nil {
+		return err
+	}
+	if err = v.connect(ctx); err == nil {
+		err = v.build()
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		log.Info("oncepay was told to stop before it had started")
+		return nil
+	case err != nil:
 		return err
 	}
 	return v.run(ctx)
@@ -81,28 +95,38 @@ func Serve(ctx context.Context, s Settings, log *slog.Logger, o ServeOptions) er
 // connect reaches PostgreSQL, NATS and Stripe, waiting for each as long as it takes, and brings schema and streams to what this version needs.
 func (v *service) connect(ctx context.Context) (err error) {
 	s := v.settings
-	away := func(err error) bool { return payments.Retryable(err) }
-	if err := retry(ctx, v.log, "PostgreSQL", unreachable, func() error { return migrations.Up(ctx, s.DatabaseURL) }); err != nil {
-		return fmt.Errorf("ONCEPAY_DATABASE_URL: %w", err)
+	err = retry(ctx, v.log, "PostgreSQL", unreachable, func() error {
+		if err := migrations.Up(ctx, s.DatabaseURL); err != nil {
+			return err
+		}
+		v.store, err = v.openStore(ctx)
+		return err
+	})
+	if err != nil {
+		return DatabaseError(err)
 	}
-	if v.store, err = v.openStore(ctx); err != nil {
-		return fmt.Errorf("ONCEPAY_DATABASE_URL: %w", err)
-	}
-	if v.nc, v.js, err = ConnectNATS(s, "oncepay", v.log); err != nil {
+	if v.nc, v.js, err = ConnectNATS(ctx, s, "oncepay", v.log); err != nil {
 		return err
 	}
-	if err := EnsureStreams(ctx, v.js, s); err != nil {
+	if err := EnsureStreams(ctx, v.js, s, v.log); err != nil {
 		return err
 	}
 	if !slices.Contains(s.Roles, RoleWorker) {
 		return nil
 	}
-	return retry(ctx, v.log, "Stripe", away, func() error {
+	err = retry(ctx, v.log, "Stripe", payments.Retryable, func() error {
 		v.gateway, err = stripe.New(ctx, stripe.Options{
 			Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: s.StripeTimeout, MaxConns: s.Concurrency,
 		})
 		return err
 	})
+	if payments.ErrorCode(err) == payments.CodeInvalid {
+		return &UsageError{err.Error()}
+	}
+	if err == nil && v.gateway.Account("").Livemode {
+		return checkSync(ctx, s)
+	}
+	return err
 }
 
 func (v *service) openStore(ctx context.Context) (*postgres.Store, error) {
@@ -120,15 +144,6 @@ func (v *service) openStore(ctx context.Context) (*postgres.Store, error) {
 func (v *service) build() (err error) {
 	s := v.settings
 	subjects, _ := s.Streams()
-	v.health = &Health{Metrics: v.metrics, Checks: map[string]func(context.Context) error{
-		"postgres": v.store.Ping,
-		"nats": func(context.Context) error {
-			if !v.nc.IsConnected() {
-				return errors.New("not connected")
-			}
-			return nil
-		},
-	}}
 	v.metrics.Gauge("outbox_depth", "Outbox items not yet stored in their stream.", v.outboxDepth)
 	if slices.Contains(s.Roles, RoleRelay) {
 		if v.relay, err = producer.NewRelay(v.store, v.nc, subjects, v.relayOptions()); err != nil {
@@ -137,11 +152,6 @@ func (v *service) build() (err error) {
 	}
 	if !slices.Contains(s.Roles, RoleWorker) {
 		return nil
-	}
-	if account := v.gateway.Account(""); account.Livemode {
-		if err := checkSync(context.Background(), s); err != nil {
-			return err
-		}
 	}
 	processor := &payments.Processor{
 		Store: v.store, Gateway: v.gateway, Clock: SystemClock{}, Namespace: s.Namespace, Lease: s.Lease, CallTimeout: s.StripeTimeout,
@@ -191,13 +201,12 @@ func (v *service) outboxDepth() (float64, bool) {
 	return float64(n), err == nil
 }
 
-// run serves until ctx ends. Listeners are bound before the worker starts, so that a taken port cuts nothing that is in flight.
+// run serves until ctx ends. The order of the parts is the order of draining.
 func (v *service) run(ctx context.Context) error {
 	g := newGroup(v.log)
 	g.add("readiness", time.Second, func(ctx context.Context) error { <-ctx.Done(); v.health.StopReady(); return nil })
-	httpAddr, err := v.listen(g, "ONCEPAY_HTTP_ADDR", v.settings.HTTPAddr)
-	if err != nil {
-		return err
+	if v.front != nil {
+		g.add(v.front.name, httpBudget, v.front.run)
 	}
 	if v.worker != nil {
 		g.add("worker", v.settings.DrainBudget+5*time.Second, func(ctx context.Context) error { return v.worker.Run(ctx, v.settings.DrainBudget) })
@@ -205,54 +214,32 @@ func (v *service) run(ctx context.Context) error {
 	if v.relay != nil {
 		g.add("relay", relayBudget, v.relay.Run)
 	}
-	// The operators' listener comes last: they watch a drain to its end.
-	adminAddr, err := v.listen(g, "ONCEPAY_ADMIN_ADDR", v.settings.AdminAddr)
-	if err != nil {
-		return err
+	if v.admin != nil { // the operators' listener comes last: they watch a drain to its end
+		g.add(v.admin.name, httpBudget, v.admin.run)
 	}
-	v.log.Info("oncepay works", "roles", v.settings.Roles, "http", httpAddr, "admin", adminAddr)
+	v.health.StartReady(map[string]func(context.Context) error{"postgres": v.store.Ping, "nats": v.natsConnected})
+	v.log.Info("oncepay works", "roles", v.settings.Roles, "http", v.front.address(), "admin", v.admin.address())
 	if v.options.Ready != nil {
-		v.options.Ready(httpAddr, adminAddr)
+		v.options.Ready(v.front.address(), v.admin.address())
 	}
-	err = g.serve(ctx)
+	err := g.serve(ctx)
 	v.log.Info("oncepay stopped")
 	return err
 }
 
-// listen binds an address at once and adds its server to the group; "" binds nothing.
-func (v *service) listen(g *group, name, at string) (addr string, err error) {
-	if at == "" {
-		return "", nil
+func (v *service) natsConnected(context.Context) error {
+	if !v.nc.IsConnected() {
+		return errors.New("not connected")
 	}
-	listener, err := net.Listen("tcp", at)
-	if err != nil {
-		return "", &UsageError{name + ": " + err.Error()}
-	}
-	g.add(name, httpBudget, serveHTTP(listener, v.health.Handler()))
-	return listener.Addr().String(), nil
-}
-
-// serveHTTP serves until its context ends, and then lets requests finish.
-func serveHTTP(listener net.Listener, h http.Handler) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
-		failed := make(chan error, 1)
-		go func() { failed <- server.Serve(listener) }()
-		select {
-		case err := <-failed:
-			return err
-		case <-ctx.Done():
-			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpBudget)
-			defer cancel()
-			return server.Shutdown(stop)
-		}
-	}
+	return nil
 }
 
 // close ends what was opened, in reverse: flushers, then NATS with its acks, then the pool.
 func (v *service) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeBudget)
 	defer cancel()
+	v.front.close()
+	v.admin.close()
 	if v.nc != nil {
 		if v.nc.IsConnected() {
 			_ = v.nc.FlushWithContext(ctx) // acks on their way

@@ -26,7 +26,7 @@ func text(field func(*Settings) *string) func(*Settings, string) error {
 }
 
 // secret is a value, or file:/path of one, so that it need not stand in an environment.
-func secret(field func(*Settings) *string) func(*Settings, string) error {
+func secret(field func(*Settings) *string, check func(string) error) func(*Settings, string) error {
 	return func(s *Settings, v string) error {
 		if path, ok := strings.CutPrefix(v, "file:"); ok {
 			data, err := os.ReadFile(path)
@@ -36,6 +36,9 @@ func secret(field func(*Settings) *string) func(*Settings, string) error {
 			if v = strings.TrimSpace(string(data)); v == "" {
 				return errors.New("the file is empty")
 			}
+		}
+		if err := check(v); err != nil {
+			return err
 		}
 		*field(s) = v
 		return nil
@@ -53,11 +56,11 @@ func boolean(field func(*Settings) *bool) func(*Settings, string) error {
 	}
 }
 
-func number(field func(*Settings) *int, least int) func(*Settings, string) error {
+func number(field func(*Settings) *int, least, most int) func(*Settings, string) error {
 	return func(s *Settings, v string) error {
 		n, err := strconv.Atoi(v)
-		if err != nil || n < least {
-			return fmt.Errorf("must be a whole number, at least %d", least)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("must be a whole number from %d to %d", least, most)
 		}
 		*field(s) = n
 		return nil
@@ -75,11 +78,11 @@ func whole(field func(*Settings) *int64, least int64) func(*Settings, string) er
 	}
 }
 
-func duration(field func(*Settings) *time.Duration, least time.Duration) func(*Settings, string) error {
+func duration(field func(*Settings) *time.Duration, least, most time.Duration) func(*Settings, string) error {
 	return func(s *Settings, v string) error {
 		d, err := time.ParseDuration(v)
-		if err != nil || d < least {
-			return fmt.Errorf("must be a duration such as 30s or 5m, at least %s", least)
+		if err != nil || d < least || d > most {
+			return fmt.Errorf("must be a duration such as 30s or 5m, from %s to %s", least, most)
 		}
 		*field(s) = d
 		return nil
@@ -110,6 +113,15 @@ func namespace(s *Settings, v string) error {
 		return errors.New("must be 1 to 63 printable ASCII characters without spaces")
 	}
 	s.Namespace = v
+	return nil
+}
+
+// replicas are what JetStream can keep a majority of.
+func replicas(s *Settings, v string) error {
+	if v != "1" && v != "3" && v != "5" {
+		return errors.New("must be 1, 3 or 5")
+	}
+	s.StreamReplicas = int(v[0] - '0')
 	return nil
 }
 

@@ -1,10 +1,7 @@
 package app
 
 import (
-	"bufio"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -61,34 +58,34 @@ type setting struct {
 
 // table is every setting that this version reads.
 var table = []setting{
-	{"ONCEPAY_DATABASE_URL", "", "PostgreSQL, as a URL: postgres://user:password@host:5432/database", true, text(func(s *Settings) *string { return &s.DatabaseURL })},
-	{"ONCEPAY_NATS_URL", "nats://127.0.0.1:4222", "NATS servers, comma separated", true, text(func(s *Settings) *string { return &s.NATSURL })},
+	{"ONCEPAY_DATABASE_URL", "", "PostgreSQL, as a URL: postgres://user:password@host:5432/database, or file:/path of it", true, databaseURL},
+	{"ONCEPAY_NATS_URL", "nats://127.0.0.1:4222", "NATS servers, comma separated, or file:/path of them", true, natsURL},
 	{"ONCEPAY_NATS_CREDS", "", "path of a NATS credentials file", false, text(func(s *Settings) *string { return &s.NATSCreds })},
 	{"ONCEPAY_NATS_CA", "", "path of the certificate authority of the NATS servers", false, text(func(s *Settings) *string { return &s.NATSCA })},
 	{"ONCEPAY_NATS_CERT", "", "path of the client certificate for NATS", false, text(func(s *Settings) *string { return &s.NATSCert })},
 	{"ONCEPAY_NATS_KEY", "", "path of the key of the client certificate for NATS", false, text(func(s *Settings) *string { return &s.NATSKey })},
-	{"ONCEPAY_NATS_MONITOR_URL", "", "monitoring endpoint of NATS, to see that it syncs every write", false, text(func(s *Settings) *string { return &s.NATSMonitorURL })},
+	{"ONCEPAY_NATS_MONITOR_URL", "", "monitoring endpoint of NATS, to see that it syncs every write; of each server, comma separated", true, webURL(func(s *Settings) *string { return &s.NATSMonitorURL })},
 	{"ONCEPAY_NATS_SYNC_CONFIRMED", "false", "true: you confirm that NATS runs with sync_interval: always", false, boolean(func(s *Settings) *bool { return &s.NATSSyncConfirmed })},
 	{"ONCEPAY_SUBJECT_PREFIX", schema.DefaultPrefix, "first token of all subjects; streams are named after it", false, prefix},
 	{"ONCEPAY_STREAM_MAX_BYTES", strconv.FormatInt(schema.DefaultStreamMaxBytes, 10), "how large each stream may grow, in bytes", false, whole(func(s *Settings) *int64 { return &s.StreamMaxBytes }, 1<<20)},
-	{"ONCEPAY_STREAM_REPLICAS", "1", "copies of each stream: 1, 3 or 5", false, number(func(s *Settings) *int { return &s.StreamReplicas }, 1)},
-	{"ONCEPAY_ACK_WAIT", "30s", "how long a worker may hold a message before it is delivered again", false, duration(func(s *Settings) *time.Duration { return &s.AckWait }, time.Second)},
+	{"ONCEPAY_STREAM_REPLICAS", "1", "copies of each stream: 1, 3 or 5", false, replicas},
+	{"ONCEPAY_ACK_WAIT", "30s", "how long a worker may hold a message before it is delivered again", false, duration(func(s *Settings) *time.Duration { return &s.AckWait }, time.Second, time.Hour)},
 	{"ONCEPAY_NAMESPACE", "oncepay", "name of this installation: part of every key that Stripe sees; never change it", false, namespace},
-	{"ONCEPAY_STRIPE_KEY", "", "secret key of Stripe, or file:/path", true, secret(func(s *Settings) *string { return &s.StripeKey })},
-	{"ONCEPAY_STRIPE_ACCOUNT", "", "account id (acct_…), needed only when the key may not read its own account", false, text(func(s *Settings) *string { return &s.StripeAccount })},
-	{"ONCEPAY_STRIPE_URL", "", "another server than Stripe's, such as the simulator; refused with a live key", false, text(func(s *Settings) *string { return &s.StripeURL })},
-	{"ONCEPAY_STRIPE_TIMEOUT", "30s", "time-out of one call to Stripe", false, duration(func(s *Settings) *time.Duration { return &s.StripeTimeout }, 100*time.Millisecond)},
+	{"ONCEPAY_STRIPE_KEY", "", "secret key of Stripe, or file:/path", true, secret(func(s *Settings) *string { return &s.StripeKey }, stripeKey)},
+	{"ONCEPAY_STRIPE_ACCOUNT", "", "account id (acct_…), needed only when the key may not read its own account", false, stripeAccount},
+	{"ONCEPAY_STRIPE_URL", "", "another server than Stripe's, such as the simulator; refused with a live key", false, stripeURL},
+	{"ONCEPAY_STRIPE_TIMEOUT", "30s", "time-out of one call to Stripe", false, duration(func(s *Settings) *time.Duration { return &s.StripeTimeout }, 100*time.Millisecond, 10*time.Minute)},
 	{"ONCEPAY_STRIPE_RATE", "0", "calls a second for each account; this version knows only 0, unlimited", false, onlyUnlimited},
 	{"ONCEPAY_ROLES", strings.Join(Roles(), ","), "what this process does, comma separated", false, roles},
 	{"ONCEPAY_HTTP_ADDR", "127.0.0.1:8080", "listen address for health and metrics; off: none", false, address(func(s *Settings) *string { return &s.HTTPAddr })},
-	{"ONCEPAY_ADMIN_ADDR", "off", "second listen address for health and metrics, for operators; off: none", false, address(func(s *Settings) *string { return &s.AdminAddr })},
-	{"ONCEPAY_CONCURRENCY", "512", "payments in flight in this process", false, number(func(s *Settings) *int { return &s.Concurrency }, consumer.ConcurrencyMin)},
-	{"ONCEPAY_LEASE", "45s", "how long a worker owns a payment; longer than ONCEPAY_STRIPE_TIMEOUT", false, duration(func(s *Settings) *time.Duration { return &s.Lease }, time.Second)},
-	{"ONCEPAY_RETRY_FIRST", "500ms", "upper bound of the wait before the first retry", false, duration(func(s *Settings) *time.Duration { return &s.RetryFirst }, time.Millisecond)},
-	{"ONCEPAY_RETRY_MAX", "5m", "upper bound of the wait before any retry", false, duration(func(s *Settings) *time.Duration { return &s.RetryMax }, time.Millisecond)},
-	{"ONCEPAY_LOOK_WITHIN", "2s", "the first look-up comes within this time of an unknown answer", false, duration(func(s *Settings) *time.Duration { return &s.LookWithin }, time.Millisecond)},
-	{"ONCEPAY_MAX_TRIES", "20", "answers that prove that nothing was executed, before a payment stalls", false, number(func(s *Settings) *int { return &s.MaxTries }, 1)},
-	{"ONCEPAY_DRAIN", "50s", "how long a stopping process may finish what is in flight", false, duration(func(s *Settings) *time.Duration { return &s.DrainBudget }, time.Second)},
+	{"ONCEPAY_ADMIN_ADDR", "off", "second listen address for health and metrics, for operators on this machine; off: none", false, adminAddress},
+	{"ONCEPAY_CONCURRENCY", "512", "payments in flight in this process", false, number(func(s *Settings) *int { return &s.Concurrency }, consumer.ConcurrencyMin, 10_000)},
+	{"ONCEPAY_LEASE", "45s", "how long a worker owns a payment; longer than ONCEPAY_STRIPE_TIMEOUT", false, duration(func(s *Settings) *time.Duration { return &s.Lease }, time.Second, time.Hour)},
+	{"ONCEPAY_RETRY_FIRST", "500ms", "upper bound of the wait before the first retry", false, duration(func(s *Settings) *time.Duration { return &s.RetryFirst }, time.Millisecond, time.Hour)},
+	{"ONCEPAY_RETRY_MAX", "5m", "upper bound of the wait before any retry", false, duration(func(s *Settings) *time.Duration { return &s.RetryMax }, time.Millisecond, 24*time.Hour)},
+	{"ONCEPAY_LOOK_WITHIN", "2s", "the first look-up comes within this time of an unknown answer", false, duration(func(s *Settings) *time.Duration { return &s.LookWithin }, time.Millisecond, time.Hour)},
+	{"ONCEPAY_MAX_TRIES", "20", "answers that prove that nothing was executed, before a payment stalls", false, number(func(s *Settings) *int { return &s.MaxTries }, 1, 1_000_000)},
+	{"ONCEPAY_DRAIN", "50s", "how long a stopping process may finish what is in flight", false, duration(func(s *Settings) *time.Duration { return &s.DrainBudget }, time.Second, time.Hour)},
 	{"ONCEPAY_LOG_LEVEL", "info", "debug, info, warn or error", false, oneOf(func(s *Settings) *string { return &s.LogLevel }, "debug", "info", "warn", "error")},
 }
 
@@ -124,18 +121,21 @@ func (e *UsageError) Error() string { return e.Text }
 // Source tells the text of a setting, and whether it is set.
 type Source func(name string) (string, bool)
 
+// text is the text of a setting, from the first source that has it.
+func (t setting) text(sources []Source) string {
+	for _, from := range sources {
+		if v, ok := from(t.name); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return t.preset
+}
+
 // Load reads every setting from the first source that has it, and checks them all. The error names the setting and never its value.
 func Load(sources ...Source) (Settings, error) {
 	var s Settings
 	for _, t := range table {
-		value := t.preset
-		for _, from := range sources {
-			if v, ok := from(t.name); ok {
-				value = strings.TrimSpace(v)
-				break
-			}
-		}
-		if err := t.set(&s, value); err != nil {
+		if err := t.set(&s, t.text(sources)); err != nil {
 			return s, &UsageError{t.name + ": " + err.Error()}
 		}
 	}
@@ -146,14 +146,8 @@ func Load(sources ...Source) (Settings, error) {
 func Effective(sources ...Source) [][2]string {
 	list := make([][2]string, len(table))
 	for i, t := range table {
-		value := t.preset
-		for _, from := range sources {
-			if v, ok := from(t.name); ok {
-				value = strings.TrimSpace(v)
-				break
-			}
-		}
-		if t.secret && value != "" {
+		value := t.text(sources)
+		if t.secret {
 			value = hide(value)
 		}
 		list[i] = [2]string{t.name, value}
@@ -161,53 +155,8 @@ func Effective(sources ...Source) [][2]string {
 	return list
 }
 
-// hide keeps of a URL what is no secret, and nothing of anything else.
-func hide(value string) string {
-	if strings.HasPrefix(value, "file:") {
-		return value
-	}
-	u, err := url.Parse(value)
-	if err != nil || u.Host == "" {
-		return "(set)"
-	}
-	u.RawQuery = ""
-	return u.Redacted()
-}
-
 // Environment reads the process's environment.
 func Environment(name string) (string, bool) { return os.LookupEnv(name) }
-
-// File reads a settings file: KEY=VALUE lines, # comments, values bare or in single quotes, as `oncepay-dev up --env-file` writes them.
-func File(path string) (Source, error) {
-	if path == "" {
-		return func(string) (string, bool) { return "", false }, nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, &UsageError{"--config: " + err.Error()}
-	}
-	defer f.Close()
-	values := map[string]string{}
-	scanner := bufio.NewScanner(f)
-	for n := 1; scanner.Scan(); n++ {
-		line := strings.TrimPrefix(strings.TrimSpace(scanner.Text()), "export ")
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		name, value, ok := strings.Cut(line, "=")
-		if !ok {
-			return nil, &UsageError{fmt.Sprintf("--config: line %d is not KEY=VALUE", n)}
-		}
-		if len(value) >= 2 && (value[0] == '\'' || value[0] == '"') && value[len(value)-1] == value[0] {
-			value = value[1 : len(value)-1]
-		}
-		values[strings.TrimSpace(name)] = value
-	}
-	if err := scanner.Err(); err != nil {
-		return nil, &UsageError{"--config: " + err.Error()}
-	}
-	return func(name string) (string, bool) { v, ok := values[name]; return v, ok }, nil
-}
 
 // RequireDatabase, RequireStripe and CheckServe name what a command cannot do without.
 func (s Settings) RequireDatabase() error {
@@ -231,10 +180,11 @@ func (s Settings) CheckServe() error {
 	if s.RetryMax < s.RetryFirst {
 		return &UsageError{"ONCEPAY_RETRY_MAX: must not be shorter than ONCEPAY_RETRY_FIRST"}
 	}
-	if s.StripeURL != "" {
-		if u, err := url.Parse(s.StripeURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return &UsageError{"ONCEPAY_STRIPE_URL: must be an http or https URL"}
-		}
+	if (s.NATSCert == "") != (s.NATSKey == "") {
+		return &UsageError{"ONCEPAY_NATS_CERT and ONCEPAY_NATS_KEY: must be given together"}
+	}
+	if slices.Contains(s.Roles, RoleWorker) {
+		return s.checkLive()
 	}
 	return nil
 }
@@ -242,18 +192,4 @@ func (s Settings) CheckServe() error {
 // Backoff is the retry policy of these settings.
 func (s Settings) Backoff() payments.Backoff {
 	return payments.Backoff{First: s.RetryFirst, Max: s.RetryMax, SoonMax: s.LookWithin}
-}
-
-func address(field func(*Settings) *string) func(*Settings, string) error {
-	return func(s *Settings, v string) error {
-		if v == "off" || v == "" {
-			*field(s) = ""
-			return nil
-		}
-		if _, _, err := net.SplitHostPort(v); err != nil {
-			return fmt.Errorf("must be host:port, or off")
-		}
-		*field(s) = v
-		return nil
-	}
 }

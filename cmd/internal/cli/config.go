@@ -9,7 +9,7 @@ import (
 
 func configCommand(s *shared) *cobra.Command {
 	return &cobra.Command{
-		Use: "config", Short: "Print the effective settings; secrets are hidden", Args: cobra.NoArgs,
+		Use: "config", Short: "Print the effective settings; secrets are hidden", Args: Arguments(0, 0),
 		Long: "Print the effective settings; secrets are hidden.\n\nEach setting comes from its flag (ONCEPAY_STRIPE_KEY is --stripe-key), else the environment, else the file of --config.",
 		RunE: func(*cobra.Command, []string) error {
 			sources, err := s.sources()
@@ -17,7 +17,11 @@ func configCommand(s *shared) *cobra.Command {
 				return err
 			}
 			effective := app.Effective(sources...)
+			_, wrong := app.Load(sources...)
 			if s.json {
+				if wrong != nil {
+					return wrong // one document or none
+				}
 				document := map[string]string{}
 				for _, pair := range effective {
 					document[pair[0]] = pair[1]
@@ -34,8 +38,7 @@ func configCommand(s *shared) *cobra.Command {
 					return err
 				}
 			}
-			_, err = app.Load(sources...)
-			return err
+			return wrong
 		},
 	}
 }

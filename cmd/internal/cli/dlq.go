@@ -17,10 +17,7 @@ import (
 )
 
 func dlqCommand(s *shared) *cobra.Command {
-	c := &cobra.Command{Use: "dlq", Short: "Look at dead letters", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(dlqListCommand(s), dlqShowCommand(s))
-	return c
+	return Group("dlq", "Look at dead letters", dlqListCommand(s), dlqShowCommand(s))
 }
 
 // letterFilter are the flags that choose dead letters.
@@ -34,7 +31,7 @@ type letterFilter struct {
 func dlqListCommand(s *shared) *cobra.Command {
 	f := letterFilter{}
 	c := &cobra.Command{
-		Use: "list", Short: "List dead letters, last seen first; the open ones unless --state says otherwise", Args: cobra.NoArgs,
+		Use: "list", Short: "List dead letters, last seen first; the open ones unless --state says otherwise", Args: Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -110,7 +107,7 @@ func moment(flag, text string) (time.Time, error) {
 
 func dlqShowCommand(s *shared) *cobra.Command {
 	return &cobra.Command{
-		Use: "show ID", Short: "Show one dead letter with its headers and payload", Args: cobra.ExactArgs(1),
+		Use: "show ID", Short: "Show one dead letter with its headers and payload", Args: Arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
 				d, err := store.DeadLetter(c.Context(), args[0])

@@ -34,17 +34,14 @@ func documentOfKey(k postgres.APIKey, secret string) keyDocument {
 }
 
 func keysCommand(s *shared) *cobra.Command {
-	c := &cobra.Command{Use: "keys", Short: "Create, list and revoke API keys", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(keysCreateCommand(s), keysListCommand(s), keysRevokeCommand(s))
-	return c
+	return Group("keys", "Create, list and revoke API keys", keysCreateCommand(s), keysListCommand(s), keysRevokeCommand(s))
 }
 
 func keysCreateCommand(s *shared) *cobra.Command {
 	var tenant, list string
 	var ttl time.Duration
 	c := &cobra.Command{
-		Use: "create --tenant T", Short: "Create an API key; it is printed once and never again", Args: cobra.NoArgs,
+		Use: "create --tenant T", Short: "Create an API key; it is printed once and never again", Args: Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if tenant == "" {
 				return &app.UsageError{Text: "--tenant: is required"}
@@ -85,7 +82,7 @@ func keysCreateCommand(s *shared) *cobra.Command {
 func keysListCommand(s *shared) *cobra.Command {
 	var tenant string
 	c := &cobra.Command{
-		Use: "list", Short: "List API keys; never the keys themselves", Args: cobra.NoArgs,
+		Use: "list", Short: "List API keys; never the keys themselves", Args: Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
 				list, err := store.APIKeys(c.Context(), tenant)
@@ -113,7 +110,7 @@ func keysListCommand(s *shared) *cobra.Command {
 
 func keysRevokeCommand(s *shared) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID", Short: "Revoke an API key", Args: cobra.ExactArgs(1),
+		Use: "revoke ID", Short: "Revoke an API key", Args: Arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
 				if err := store.RevokeAPIKey(c.Context(), args[0]); err != nil {

@@ -8,21 +8,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/cmd/internal/console"
 	"github.com/oncepay/oncepay/migrations"
 	"github.com/oncepay/oncepay/schema"
 )
 
 func migrateCommand(s *shared) *cobra.Command {
-	c := &cobra.Command{Use: "migrate", Short: "Bring the database to what this version needs", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(
-		&cobra.Command{Use: "up", Short: "Apply what is missing; safe while others do the same", Args: cobra.NoArgs,
+	return Group("migrate", "Bring the database to what this version needs",
+		&cobra.Command{Use: "up", Short: "Apply what is missing; safe while others do the same", Args: Arguments(0, 0),
 			RunE: func(c *cobra.Command, _ []string) error { return s.migrateUp(c.Context()) }},
-		&cobra.Command{Use: "status", Short: "List all steps and whether they are applied", Args: cobra.NoArgs,
+		&cobra.Command{Use: "status", Short: "List all steps and whether they are applied", Args: Arguments(0, 0),
 			RunE: func(c *cobra.Command, _ []string) error { return s.migrateStatus(c.Context()) }},
 	)
-	return c
 }
 
 // migrationStep is a step as --json prints it.
@@ -42,11 +40,11 @@ func (s *shared) migrateUp(ctx context.Context) error {
 		return err
 	}
 	if err := migrations.Up(ctx, settings.DatabaseURL); err != nil {
-		return err
+		return app.DatabaseError(err)
 	}
 	at, err := migrations.Version(ctx, settings.DatabaseURL)
 	if err != nil {
-		return err
+		return app.DatabaseError(err)
 	}
 	if s.json {
 		return console.JSON(s.out, map[string]int64{"version": at})
@@ -65,7 +63,7 @@ func (s *shared) migrateStatus(ctx context.Context) error {
 	}
 	steps, err := migrations.Status(ctx, settings.DatabaseURL)
 	if err != nil {
-		return err
+		return app.DatabaseError(err)
 	}
 	if s.json {
 		list := schema.List[migrationStep]{Data: []migrationStep{}}

@@ -16,16 +16,13 @@ import (
 )
 
 func paymentsCommand(s *shared) *cobra.Command {
-	c := &cobra.Command{Use: "payments", Short: "Find out what became of payments", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(paymentsShowCommand(s), paymentsListCommand(s))
-	return c
+	return Group("payments", "Find out what became of payments", paymentsShowCommand(s), paymentsListCommand(s))
 }
 
 func paymentsShowCommand(s *shared) *cobra.Command {
 	var tenant, key string
 	c := &cobra.Command{
-		Use: "show ID | --tenant T --key K", Short: "Show one payment with its timeline", Args: cobra.MaximumNArgs(1),
+		Use: "show ID | --tenant T --key K", Short: "Show one payment with its timeline", Args: Arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if (len(args) == 1) == (key != "") {
 				return &app.UsageError{Text: "give either a payment id, or --tenant and --key"}
@@ -101,7 +98,7 @@ func paymentsListCommand(s *shared) *cobra.Command {
 	r := postgres.ListRequest{}
 	var status string
 	c := &cobra.Command{
-		Use: "list", Short: "List payments, newest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List payments, newest first", Args: Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			r.Status = payments.Status(status)
 			if status != "" && !r.Status.Stored() && r.Status != payments.StatusProcessing {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ type publishFlags struct {
 func publishCommand(s *shared) *cobra.Command {
 	f := publishFlags{}
 	c := &cobra.Command{
-		Use: "publish [-]", Short: "Publish one payment intent, from flags or as JSON from standard input (-)", Args: cobra.MaximumNArgs(1),
+		Use: "publish [-]", Short: "Publish one payment intent, from flags or as JSON from standard input (-)", Args: Arguments(0, 1),
 		Long: "Publish one payment intent. Repeat it as often as you like: the same key is the same payment.\n\n" +
 			"  oncepay publish --tenant acme --key order-1 --amount 9900 --currency usd --payment-method pm_card_visa\n" +
 			"  echo '{\"idempotency_key\":\"order-1\",…}' | oncepay publish --tenant acme -\n\n" +
@@ -43,7 +44,19 @@ func publishCommand(s *shared) *cobra.Command {
 			if len(args) == 1 && args[0] != "-" {
 				return &app.UsageError{Text: "give flags, or - to read one intent from standard input"}
 			}
-			return s.publish(c.Context(), f, len(args) == 1, c.InOrStdin())
+			if f.within <= 0 {
+				return &app.UsageError{Text: "--within: must be longer than 0"}
+			}
+			if len(args) == 0 {
+				return s.publish(c.Context(), f, nil)
+			}
+			// What stands in the document does not stand in flags, too: one of both would be ignored.
+			for _, name := range documentFlags {
+				if c.Flags().Changed(name) {
+					return &app.UsageError{Text: "--" + name + ": goes into the document on standard input"}
+				}
+			}
+			return s.publish(c.Context(), f, c.InOrStdin())
 		},
 	}
 	i := &f.intent
@@ -67,7 +80,14 @@ func publishCommand(s *shared) *cobra.Command {
 	return c
 }
 
-func (s *shared) publish(ctx context.Context, f publishFlags, fromStdin bool, in io.Reader) error {
+// documentFlags are the flags that a document on standard input takes the place of.
+var documentFlags = []string{
+	"amount", "currency", "customer", "payment-method", "description", "statement-descriptor-suffix", "receipt-email", "capture-method", "on-session",
+	"return-url", "metadata", "expires-at",
+}
+
+// publish publishes the intent of the flags, or of in where that is not nil.
+func (s *shared) publish(ctx context.Context, f publishFlags, in io.Reader) error {
 	settings, err := s.settings()
 	if err != nil {
 		return err
@@ -75,7 +95,7 @@ func (s *shared) publish(ctx context.Context, f publishFlags, fromStdin bool, in
 	if f.intent.TenantID == "" {
 		return &app.UsageError{Text: "--tenant: is required"}
 	}
-	intent, err := f.read(fromStdin, in)
+	intent, err := f.read(in)
 	if err != nil {
 		return err
 	}
@@ -83,17 +103,19 @@ func (s *shared) publish(ctx context.Context, f publishFlags, fromStdin bool, in
 	if f.bulk {
 		message.Lane = payments.LaneBulk
 	}
-	since := time.Now()
+	if f.wait {
+		// The database comes first: who cannot be told the outcome has not published either.
+		return s.withStore(ctx, func(store *postgres.Store) error {
+			result, err := send(ctx, settings, message)
+			if err != nil {
+				return err
+			}
+			return s.waitFor(ctx, store, intent, result, f.within)
+		})
+	}
 	result, err := send(ctx, settings, message)
 	if err != nil {
-		var refused *payments.ValidationError
-		if errors.As(err, &refused) {
-			return &app.UsageError{Text: "not published: " + refused.Error()}
-		}
 		return err
-	}
-	if f.wait {
-		return s.withStore(ctx, func(store *postgres.Store) error { return s.waitFor(ctx, store, intent, since, f.within) })
 	}
 	id := intent.ID().Format(intent.Normalized().Kind)
 	if s.json {
@@ -106,9 +128,9 @@ func (s *shared) publish(ctx context.Context, f publishFlags, fromStdin bool, in
 }
 
 // read makes the intent, from flags or from one JSON document as strict as the stream's own.
-func (f publishFlags) read(fromStdin bool, in io.Reader) (payments.Intent, error) {
+func (f publishFlags) read(in io.Reader) (payments.Intent, error) {
 	i := f.intent
-	if !fromStdin {
+	if in == nil {
 		i.CaptureMethod, i.OffSession = payments.CaptureMethod(f.captureMethod), !f.onSession
 		for _, pair := range f.metadata {
 			name, value, ok := strings.Cut(pair, "=")
@@ -153,31 +175,58 @@ func (f publishFlags) read(fromStdin bool, in io.Reader) (payments.Intent, error
 	}, nil
 }
 
-// publishTimeout is how long NATS may take; what is unknown after it is safe to repeat.
-const publishTimeout = 15 * time.Second
+// How long NATS may take to be reached, and to answer; what is unknown after it is safe to repeat.
+const (
+	connectTimeout = 5 * time.Second
+	publishTimeout = 15 * time.Second
+)
 
+// send publishes the message. Its errors say whether it was published.
 func send(ctx context.Context, settings app.Settings, m producer.Message) (producer.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	nc, _, err := app.ConnectNATS(settings, "oncepay-publish", slog.New(slog.DiscardHandler))
-	if err != nil {
+	if err := refusal(m.Intent); err != nil {
 		return producer.Result{}, err
 	}
-	defer nc.Close()
-	if err := app.WaitConnected(ctx, nc); err != nil {
-		return producer.Result{}, fmt.Errorf("ONCEPAY_NATS_URL: NATS cannot be reached; nothing was published: %w", err)
+	connecting, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	nc, _, err := app.ConnectNATS(connecting, settings, "oncepay-publish", slog.New(slog.DiscardHandler))
+	var usage *app.UsageError
+	switch {
+	case errors.As(err, &usage):
+		return producer.Result{}, err
+	case err != nil:
+		return producer.Result{}, fmt.Errorf("nothing was published: %w", err)
 	}
+	defer nc.Close()
 	subjects, _ := settings.Streams()
 	publisher, err := producer.New(nc, subjects, producer.Options{})
 	if err != nil {
 		return producer.Result{}, err
 	}
 	defer publisher.Close()
-	return publisher.Publish(ctx, m)
+	publishing, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	return publisher.Publish(publishing, m)
+}
+
+// refusal is a usage error when the intent would be refused; it names the field and never its value.
+func refusal(i payments.Intent) error {
+	if wrong := payments.CheckTenantID(i.TenantID); wrong != "" {
+		return &app.UsageError{Text: "not published: tenant_id: " + wrong}
+	}
+	if payments.ReservedKey(i.IdempotencyKey) {
+		return &app.UsageError{Text: "not published: idempotency_key: must not contain " + payments.ChildSeparator + ", which is reserved for the payments of a batch"}
+	}
+	if field := i.CardField(); field != "" {
+		return &app.UsageError{Text: "not published: " + field + ": contains what looks like a card number; send a Stripe payment method (pm_…), and never card data"}
+	}
+	if refused := i.Validate(); refused != nil {
+		return &app.UsageError{Text: "not published: " + refused.Error()}
+	}
+	return nil
 }
 
 // waitFor reads the payment until nobody has to act on it any more.
-func (s *shared) waitFor(ctx context.Context, store *postgres.Store, intent payments.Intent, since time.Time, within time.Duration) error {
+func (s *shared) waitFor(ctx context.Context, store *postgres.Store, intent payments.Intent, sent producer.Result, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
@@ -190,17 +239,36 @@ func (s *shared) waitFor(ctx context.Context, store *postgres.Store, intent paym
 		case err != nil && payments.ErrorCode(err) != payments.CodeNotFound && ctx.Err() == nil:
 			return err
 		case err != nil && ctx.Err() == nil:
-			letters, _, err := store.DeadLetters(ctx, postgres.DeadLettersRequest{TenantID: intent.TenantID, IdempotencyKey: intent.IdempotencyKey, Since: since.Add(-time.Minute), Limit: 1})
-			if err == nil && len(letters) > 0 {
-				return NewExit(exitFailed, "oncepay: dead letter "+letters[0].ID+": "+letters[0].Message)
+			if letter, found := letterOf(ctx, store, intent, sent); found {
+				return NewExit(exitFailed, "oncepay: dead letter "+letter.ID+": "+letter.Message)
 			}
 		}
+		timer := time.NewTimer(waitEvery)
 		select {
 		case <-ctx.Done():
-			return NewExit(exitFailed, "oncepay: no outcome within "+within.String()+"; `oncepay payments show` tells more, and publishing again is safe")
-		case <-time.After(100 * time.Millisecond):
+			timer.Stop()
+			return NewExit(exitFailed, "oncepay: published, but no outcome within "+within.String()+"; `oncepay payments show` tells more, and publishing again is safe")
+		case <-timer.C:
 		}
 	}
+}
+
+// waitEvery is how often --wait looks.
+const waitEvery = 100 * time.Millisecond
+
+// letterOf finds the dead letter of the very message that was published: an older one of the same key says nothing about it.
+func letterOf(ctx context.Context, store *postgres.Store, intent payments.Intent, sent producer.Result) (payments.DeadLetter, bool) {
+	letters, _, err := store.DeadLetters(ctx, postgres.DeadLettersRequest{TenantID: intent.TenantID, IdempotencyKey: intent.IdempotencyKey})
+	if err != nil {
+		return payments.DeadLetter{}, false // it is asked again
+	}
+	i := slices.IndexFunc(letters, func(d payments.DeadLetter) bool {
+		return d.Origin.Stream == sent.Stream && d.Origin.Sequence == sent.Sequence
+	})
+	if i < 0 {
+		return payments.DeadLetter{}, false
+	}
+	return letters[i], true
 }
 
 func (s *shared) printOutcome(ctx context.Context, store *postgres.Store, p payments.Payment) error {

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
 )
@@ -26,49 +25,46 @@ const (
 // shared is what every command has: where it writes, and how it reads settings.
 type shared struct {
 	out, err io.Writer
-	flags    *pflag.FlagSet
+	root     *cobra.Command
 	config   string
 	json     bool
 }
 
 // Main runs the program oncepay and returns its exit code.
-func Main(args []string, out, err io.Writer) int {
+func Main(args []string, in io.Reader, out, err io.Writer) int {
 	s := &shared{out: out, err: err}
-	root := &cobra.Command{
-		Use:           "oncepay",
-		Short:         "Charge each payment intent once, and prove it",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
+	root := Group("oncepay", "Charge each payment intent once, and prove it", serveCommand(s), migrateCommand(s), publishCommand(s), paymentsCommand(s),
+		dlqCommand(s), tenantsCommand(s), keysCommand(s), configCommand(s), versionCommand(s))
+	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(err)
 	root.SetArgs(args)
 	s.bind(root)
-	root.AddCommand(serveCommand(s), migrateCommand(s), publishCommand(s), paymentsCommand(s), dlqCommand(s), tenantsCommand(s), keysCommand(s),
-		configCommand(s), versionCommand(s))
 	return Execute(root, err)
 }
 
 // bind adds the flags that every command has: one for each setting, --config and --json.
 func (s *shared) bind(root *cobra.Command) {
-	s.flags = root.PersistentFlags()
-	s.flags.StringVar(&s.config, "config", os.Getenv("ONCEPAY_CONFIG"), "settings file of KEY=VALUE lines")
-	s.flags.BoolVar(&s.json, "json", false, "print one JSON document on standard output")
+	s.root = root
+	flags := root.PersistentFlags()
+	flags.StringVar(&s.config, "config", os.Getenv("ONCEPAY_CONFIG"), "settings file of KEY=VALUE lines")
+	flags.BoolVar(&s.json, "json", false, "print one JSON document on standard output")
 	for _, name := range app.Names() {
-		s.flags.String(app.FlagOf(name), "", app.Usage(name))
-		if err := s.flags.MarkHidden(app.FlagOf(name)); err != nil {
+		flags.String(app.FlagOf(name), "", app.Usage(name))
+		if err := flags.MarkHidden(app.FlagOf(name)); err != nil {
 			panic(err) // the flag was added on the line above
 		}
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &app.UsageError{Text: err.Error()} })
 }
 
-// Execute runs a command tree until it ends or the process is told to stop, prints its error as one line and returns the exit code.
+// Execute runs a command tree until it ends or the process is told to stop, prints its error as one line and returns the exit code. It stays
+// told to stop: a second signal cuts nothing short.
 func Execute(root *cobra.Command, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetFlagErrorFunc(flagError)
+	strictDefaults(root)
 	err := root.ExecuteContext(ctx)
 	var usage *app.UsageError
 	var coded *exitError
@@ -77,17 +73,19 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 		return exitOK
 	case errors.As(err, &coded):
 		if coded.text != "" {
-			fmt.Fprintln(stderr, coded.text)
+			fmt.Fprintln(stderr, errorLine(coded.text))
 		}
 		return coded.code
-	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "),
-		strings.HasPrefix(err.Error(), "required flag"), strings.HasPrefix(err.Error(), "requires at least"):
-		fmt.Fprintln(stderr, root.Name()+": "+err.Error())
-		return exitUsage
-	default:
-		fmt.Fprintln(stderr, root.Name()+": "+err.Error())
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, root.Name()+": interrupted")
 		return exitFailed
 	}
+	fmt.Fprintln(stderr, errorLine(root.Name()+": "+strings.TrimPrefix(err.Error(), root.Name()+": ")))
+	// What cobra itself says of arguments begins so.
+	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts ") {
+		return exitUsage
+	}
+	return exitFailed
 }
 
 // exitError ends a command with a code; text is printed as it is.
@@ -109,7 +107,7 @@ func (s *shared) sources() ([]app.Source, error) {
 		return nil, err
 	}
 	flags := func(name string) (string, bool) {
-		f := s.flags.Lookup(app.FlagOf(name))
+		f := s.root.PersistentFlags().Lookup(app.FlagOf(name))
 		return f.Value.String(), f.Changed
 	}
 	return []app.Source{flags, app.Environment, file}, nil

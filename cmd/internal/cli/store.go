@@ -13,25 +13,18 @@ import (
 	"github.com/oncepay/oncepay/payments/postgres"
 )
 
+// storeTimeout is how long a command tries to reach PostgreSQL.
+const storeTimeout = 15 * time.Second
+
 // withStore opens the store of the settings for one command.
 func (s *shared) withStore(ctx context.Context, f func(*postgres.Store) error) error {
 	settings, err := s.settings()
 	if err != nil {
 		return err
 	}
-	if err := settings.RequireDatabase(); err != nil {
+	store, err := openStore(ctx, settings)
+	if err != nil {
 		return err
-	}
-	at, err := migrations.Version(ctx, settings.DatabaseURL)
-	if err != nil {
-		return fmt.Errorf("ONCEPAY_DATABASE_URL: %w", err)
-	}
-	if at < migrations.Target() {
-		return fmt.Errorf("the database is at version %d and this program needs %d: run `oncepay migrate up`", at, migrations.Target())
-	}
-	store, err := postgres.Open(ctx, settings.DatabaseURL, postgres.Options{PoolSize: 2, Namespace: settings.Namespace, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return fmt.Errorf("ONCEPAY_DATABASE_URL: %w", err)
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -39,6 +32,26 @@ func (s *shared) withStore(ctx context.Context, f func(*postgres.Store) error) e
 		_ = store.Close(ctx)
 	}()
 	return asUsage(f(store))
+}
+
+func openStore(ctx context.Context, settings app.Settings) (*postgres.Store, error) {
+	if err := settings.RequireDatabase(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	at, err := migrations.Version(ctx, settings.DatabaseURL)
+	if err != nil {
+		return nil, app.DatabaseError(err)
+	}
+	if at < migrations.Target() {
+		return nil, fmt.Errorf("the database is at version %d and this program needs %d: run `oncepay migrate up`", at, migrations.Target())
+	}
+	store, err := postgres.Open(ctx, settings.DatabaseURL, postgres.Options{PoolSize: 2, Namespace: settings.Namespace, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, app.DatabaseError(err)
+	}
+	return store, nil
 }
 
 // asUsage makes what the person typed wrong a usage error.

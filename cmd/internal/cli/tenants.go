@@ -23,10 +23,8 @@ func documentOfTenant(t postgres.Tenant) tenantDocument {
 }
 
 func tenantsCommand(s *shared) *cobra.Command {
-	c := &cobra.Command{Use: "tenants", Short: "Create and list tenants", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(&cobra.Command{
-		Use: "create NAME", Short: "Create a tenant; its payments are accepted from then on", Args: cobra.ExactArgs(1),
+	return Group("tenants", "Create and list tenants", &cobra.Command{
+		Use: "create NAME", Short: "Create a tenant; its payments are accepted from then on", Args: Arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
 				t, err := store.CreateTenant(c.Context(), postgres.Tenant{ID: args[0]})
@@ -41,7 +39,7 @@ func tenantsCommand(s *shared) *cobra.Command {
 			})
 		},
 	}, &cobra.Command{
-		Use: "list", Short: "List tenants", Args: cobra.NoArgs,
+		Use: "list", Short: "List tenants", Args: Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
 				list, err := store.Tenants(c.Context())
@@ -63,5 +61,4 @@ func tenantsCommand(s *shared) *cobra.Command {
 			})
 		},
 	})
-	return c
 }

@@ -13,7 +13,7 @@ import (
 
 func versionCommand(s *shared) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print version, Go version and the schema version that this program needs", Args: cobra.NoArgs,
+		Use: "version", Short: "Print version, Go version and the schema version that this program needs", Args: Arguments(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			version, revision := "devel", ""
 			if info, ok := debug.ReadBuildInfo(); ok {
@@ -29,7 +29,10 @@ func versionCommand(s *shared) *cobra.Command {
 			if s.json {
 				return console.JSON(s.out, map[string]any{"version": version, "revision": revision, "go": runtime.Version(), "schema": migrations.Target()})
 			}
-			fmt.Fprintf(s.out, "oncepay %s %s %s (schema %d)\n", version, revision, runtime.Version(), migrations.Target())
+			if revision != "" {
+				version += " (" + revision + ")"
+			}
+			fmt.Fprintf(s.out, "oncepay %s, %s, schema %d\n", version, runtime.Version(), migrations.Target())
 			return nil
 		},
 	}

@@ -59,6 +59,19 @@ func (p *Progress) Set(n int) {
 	}
 }
 
+// Note prints a line above the display.
+func (p *Progress) Note(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar == nil {
+		fmt.Fprintln(p.w, line)
+		return
+	}
+	_ = p.bar.Clear()
+	fmt.Fprintln(p.w, line)
+	_ = p.bar.RenderBlank()
+}
+
 // Done ends the display at n.
 func (p *Progress) Done(n int) {
 	p.mu.Lock()

@@ -2,11 +2,13 @@ package dev
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/cli"
 	"github.com/oncepay/oncepay/cmd/internal/console"
 	"github.com/oncepay/oncepay/migrations"
 	"github.com/oncepay/oncepay/payments"
@@ -50,7 +53,7 @@ type Measurement struct {
 func benchCommand() *cobra.Command {
 	o := benchOptions{}
 	c := &cobra.Command{
-		Use: "bench [NAME]", Short: "Measure this machine; throughput is the only NAME of this version", Args: cobra.MaximumNArgs(1),
+		Use: "bench [NAME]", Short: "Measure this machine; throughput is the only NAME of this version", Args: cli.Arguments(0, 1),
 		Long: "throughput: a backlog is published first; payments_per_s runs from the worker's start until the last outcome is recorded, its event has\n" +
 			"its PubAck and the outbox is empty. JetStream syncs every write; PostgreSQL commits are synchronous. e2e includes the time in the backlog.\n" +
 			"cpu_s_per_1k and peak_rss_mb are of this process: worker, relay and the embedded NATS server, not PostgreSQL.",
@@ -58,8 +61,8 @@ func benchCommand() *cobra.Command {
 			if len(args) == 1 && args[0] != "throughput" {
 				return &app.UsageError{Text: "bench: the only benchmark is throughput"}
 			}
-			if o.intents < 1 || o.intents > 10_000_000 || o.duplicates < 0 || o.duplicates > 100 {
-				return &app.UsageError{Text: "--intents: must be from 1 to 10,000,000, and --duplicates from 0 to 100"}
+			if err := o.check(); err != nil {
+				return err
 			}
 			m, err := throughput(c.Context(), o)
 			if err != nil {
@@ -81,6 +84,25 @@ func benchCommand() *cobra.Command {
 	c.Flags().Float64Var(&o.duplicates, "duplicates", 0, "further messages for each intent, on average")
 	c.Flags().BoolVar(&o.json, "json", false, "print the measurement as one JSON document")
 	return c
+}
+
+// check finds what is wrong with the flags before anything starts.
+func (o benchOptions) check() error {
+	switch {
+	case o.intents < 1 || o.intents > 10_000_000:
+		return &app.UsageError{Text: "--intents: must be from 1 to 10,000,000"}
+	case !(o.duplicates >= 0 && o.duplicates <= 100):
+		return &app.UsageError{Text: "--duplicates: must be from 0 to 100"}
+	}
+	flags := map[string]string{"ONCEPAY_CONCURRENCY": strconv.Itoa(o.concurrency), "ONCEPAY_STRIPE_URL": o.stripeURL, "ONCEPAY_DATABASE_URL": o.postgresAt}
+	_, err := app.Load(source(flags))
+	var usage *app.UsageError
+	if errors.As(err, &usage) {
+		name, text, _ := strings.Cut(usage.Text, ": ")
+		flag := map[string]string{"ONCEPAY_CONCURRENCY": "--concurrency", "ONCEPAY_STRIPE_URL": "--stripe-url", "ONCEPAY_DATABASE_URL": "--postgres"}[name]
+		return &app.UsageError{Text: flag + ": " + text}
+	}
+	return err
 }
 
 // bench is one measurement under way.
@@ -129,11 +151,7 @@ func (b *bench) database(ctx context.Context) (drop func(), err error) {
 	if server == "" {
 		server = b.stack.postgres.DSN("")
 	}
-	config, err := pgx.ParseConfig(server)
-	if err != nil {
-		return nil, &app.UsageError{Text: "--postgres: must be a PostgreSQL URL"}
-	}
-	connection, err := pgx.ConnectConfig(ctx, config)
+	connection, err := pgx.Connect(ctx, server)
 	if err != nil {
 		return nil, fmt.Errorf("--postgres: %w", err)
 	}
@@ -164,12 +182,13 @@ func (b *bench) publish(ctx context.Context, m *Measurement) error {
 	if err = firstOf(err, store.Close(ctx)); err != nil {
 		return err
 	}
-	nc, js, err := app.ConnectNATS(b.settings, "oncepay-bench", app.NewLog(os.Stderr, "error"))
+	log := app.NewLog(os.Stderr, "error")
+	nc, js, err := app.ConnectNATS(ctx, b.settings, "oncepay-bench", log)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	if err := app.EnsureStreams(ctx, js, b.settings); err != nil {
+	if err := app.EnsureStreams(ctx, js, b.settings, log); err != nil {
 		return err
 	}
 	subjects, _ := b.settings.Streams()
@@ -216,10 +235,12 @@ func (b *bench) work(ctx context.Context, m *Measurement) error {
 		return err
 	}
 	serving, stop := context.WithCancel(ctx)
-	defer stop()
 	served := make(chan error, 1)
+	stopped := make(chan struct{})
+	defer func() { stop(); <-stopped }() // before its database is dropped
 	cpu, started := cpuSeconds(), time.Now()
 	go func() {
+		defer close(stopped)
 		served <- app.Serve(serving, b.settings, app.NewLog(os.Stderr, "warn"), app.ServeOptions{
 			Relayed: func(n int) { b.relayed.Add(int64(n)) }, Settled: b.settled, Observed: func(payments.Observation) { b.requests.Add(1) },
 		})
@@ -261,6 +282,9 @@ func (b *bench) wait(ctx context.Context, store *postgres.Store, served chan err
 	for {
 		select {
 		case err := <-served:
+			if err == nil {
+				err = ctx.Err()
+			}
 			return fmt.Errorf("the worker ended before the backlog did: %w", err)
 		case <-ctx.Done():
 			return ctx.Err()

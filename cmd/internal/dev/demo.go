@@ -2,6 +2,7 @@ package dev
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -39,6 +40,8 @@ type demo struct {
 	say      func(format string, args ...any)
 	logs     *os.File
 
+	stopWatching func() bool // whether ctx has ended
+
 	workers []*child
 	killed  int
 
@@ -58,15 +61,18 @@ const (
 
 // Demo publishes intents again and again through faults and killed workers, and proves that each was charged once. It returns an error only
 // when it could not run; proof tells whether it holds.
-func Demo(ctx context.Context, o DemoOptions, stderr *os.File) (_ *Proof, err error) {
+func Demo(ctx context.Context, o DemoOptions, stderr *os.File) (proof *Proof, err error) {
 	d := &demo{options: o, firstAck: map[int]time.Time{}, say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) }}
 	if d.logs, err = os.CreateTemp("", "oncepay-demo-*.log"); err != nil {
 		return nil, err
 	}
 	defer func() {
 		_ = d.logs.Close()
-		if err == nil {
+		// What went wrong is to be understood; what was interrupted, or went well, is not.
+		if ctx.Err() != nil || err == nil && proof.Holds {
 			_ = os.Remove(d.logs.Name())
+		} else {
+			d.say("the workers' log is %s", d.logs.Name())
 		}
 	}()
 	defer d.close()
@@ -76,7 +82,7 @@ func Demo(ctx context.Context, o DemoOptions, stderr *os.File) (_ *Proof, err er
 	}
 	d.say("publishing %d intents, %d messages in all, from %d producers; Stripe faults: %s", o.Intents, d.work.messages, producerCount, o.Faults)
 	if err := d.run(ctx, stderr); err != nil {
-		return nil, fmt.Errorf("%w (the workers' log is %s)", err, d.logs.Name())
+		return nil, err
 	}
 	return d.prove(ctx)
 }
@@ -99,20 +105,20 @@ func (d *demo) start(ctx context.Context) (err error) {
 		return err
 	}
 	log := app.NewLog(d.logs, "warn")
-	nc, js, err := app.ConnectNATS(d.settings, "oncepay-demo", log)
+	nc, js, err := app.ConnectNATS(ctx, d.settings, "oncepay-demo", log)
 	if err != nil {
 		return err
 	}
 	d.js = js
-	context.AfterFunc(ctx, func() { nc.Close() })
-	if err := app.EnsureStreams(ctx, d.js, d.settings); err != nil {
+	d.stopWatching = context.AfterFunc(ctx, nc.Close)
+	if err := app.EnsureStreams(ctx, d.js, d.settings, log); err != nil {
 		return err
 	}
 	subjects, _ := d.settings.Streams()
 	if d.work, err = newWorkload(d.options.Intents, d.options.Seed, subjects); err != nil {
 		return err
 	}
-	if err := d.addFaults(); err != nil {
+	if err := addFaults(d.stack.sim, d.options.Faults); err != nil {
 		return err
 	}
 	for range 2 {
@@ -123,19 +129,35 @@ func (d *demo) start(ctx context.Context) (err error) {
 	return nil
 }
 
-func (d *demo) addFaults() error {
-	list := faults
-	switch d.options.Faults {
+// faultList reads --faults.
+func faultList(text string) []string {
+	switch text {
 	case "all":
+		return faults
 	case "none":
-		list = nil
-	default:
-		list = strings.Split(d.options.Faults, ",")
+		return nil
 	}
-	for _, fault := range list {
-		rule := stripesim.Rule{Match: stripesim.Match{Path: "/v1/payment_intents"}, Fault: strings.TrimSpace(fault), Rate: faultRate}
-		if err := d.stack.sim.AddFault(rule); err != nil {
-			return &app.UsageError{Text: "--faults: " + err.Error() + "; use all, none or a list of " + strings.Join(faults, ",")}
+	list := strings.Split(text, ",")
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+	}
+	return list
+}
+
+// checkFaults asks a simulator of its own, before anything starts.
+func checkFaults(text string) error {
+	sim, err := stripesim.New(stripesim.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(addFaults(sim, text), sim.Close())
+}
+
+func addFaults(sim *stripesim.Server, text string) error {
+	for _, fault := range faultList(text) {
+		rule := stripesim.Rule{Match: stripesim.Match{Path: "/v1/payment_intents"}, Fault: fault, Rate: faultRate}
+		if sim.AddFault(rule) != nil {
+			return &app.UsageError{Text: "--faults: must be all, none or a list of " + strings.Join(faults, ",")}
 		}
 	}
 	return nil
@@ -195,7 +217,7 @@ func (d *demo) run(ctx context.Context, stderr *os.File) error {
 			progress.Set(settled)
 			if len(killAt) > 0 && settled >= killAt[0] {
 				killAt = killAt[1:]
-				if err := d.killOne(ctx); err != nil {
+				if err := d.killOne(ctx, progress); err != nil {
 					return err
 				}
 			}
@@ -219,12 +241,12 @@ func (d *demo) rest(ctx context.Context, progress *console.Progress) error {
 }
 
 // killOne ends a worker with SIGKILL in the middle of its work, and starts another.
-func (d *demo) killOne(ctx context.Context) error {
+func (d *demo) killOne(ctx context.Context, progress *console.Progress) error {
 	victim := d.workers[0]
 	d.workers = slices.Delete(d.workers, 0, 1)
 	victim.kill()
 	d.killed++
-	d.say("killed a worker process with SIGKILL (pid %d)", victim.command.Process.Pid)
+	progress.Note(fmt.Sprintf("killed a worker process with SIGKILL (pid %d); another takes over", victim.command.Process.Pid))
 	return d.startWorker(ctx)
 }
 
@@ -268,15 +290,14 @@ func (d *demo) atRest(ctx context.Context) (bool, error) {
 }
 
 func (d *demo) close() {
-	for _, w := range d.workers {
-		w.stop(10 * time.Second)
-	}
+	stopAll(d.workers)
 	if d.store != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = d.store.Close(ctx)
 	}
 	if d.js != nil {
+		d.stopWatching()
 		d.js.Conn().Close()
 	}
 	if d.stack != nil {

@@ -17,7 +17,7 @@ const inFlightPublishes = 64
 // produce is one producer: a connection of its own, and every message until JetStream has it. It is as plain as anybody's: what is not
 // certainly stored is published again.
 func (d *demo) produce(ctx context.Context, list []publication) error {
-	nc, js, err := app.ConnectNATS(d.settings, "oncepay-demo-producer", app.NewLog(d.logs, "warn"))
+	nc, js, err := app.ConnectNATS(ctx, d.settings, "oncepay-demo-producer", app.NewLog(d.logs, "warn"))
 	if err != nil {
 		return err
 	}

@@ -13,26 +13,25 @@ import (
 
 // Main runs the program oncepay-dev and returns its exit code.
 func Main(args []string) int {
-	root := &cobra.Command{
-		Use: "oncepay-dev", Short: "The whole stack of Oncepay on this machine: demo, proof, benchmark, simulator",
-		SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
+	root := cli.Group("oncepay-dev", "The whole stack of Oncepay on this machine: demo, proof, benchmark, simulator",
+		demoCommand(), upCommand(), benchCommand(), stripeCommand())
+	root.AddCommand(childCommand())
 	root.SetArgs(args)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &app.UsageError{Text: err.Error()} })
-	root.AddCommand(demoCommand(), upCommand(), benchCommand(), stripeCommand(), childCommand())
 	return cli.Execute(root, os.Stderr)
 }
 
 func demoCommand() *cobra.Command {
 	o := DemoOptions{}
 	c := &cobra.Command{
-		Use: "demo", Short: "Charge intents once, through faults and killed workers, and prove it", Args: cobra.NoArgs,
+		Use: "demo", Short: "Charge intents once, through faults and killed workers, and prove it", Args: cli.Arguments(0, 0),
 		Long: "Publish intents again and again, from several producers, through real JetStream and PostgreSQL and a Stripe simulator that fails,\n" +
 			"kill worker processes on the way, and hold the producers' list against the ledger. Exit code 0 only if the proof holds.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.Intents < 1 || o.Intents > 1_000_000 {
 				return &app.UsageError{Text: "--intents: must be from 1 to 1,000,000"}
+			}
+			if err := checkFaults(o.Faults); err != nil {
+				return err
 			}
 			proof, err := Demo(c.Context(), o, os.Stderr)
 			if err != nil {
@@ -61,7 +60,7 @@ func demoCommand() *cobra.Command {
 // childCommand is what a worker process runs: the same as oncepay serve, until its standard input ends.
 func childCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: workerCommand, Hidden: true, Args: cobra.NoArgs,
+		Use: workerCommand, Hidden: true, Args: cli.Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			go func() {
 				// It ends when our parent has died, however it died, and with it the broker and the database: there is nothing to drain into, and

@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/cli"
 	"github.com/oncepay/oncepay/payments/stripesim"
 )
 
 func stripeCommand() *cobra.Command {
 	var addr, data string
 	c := &cobra.Command{
-		Use: "stripe", Short: "Run the Stripe simulator alone, until Ctrl-C", Args: cobra.NoArgs,
+		Use: "stripe", Short: "Run the Stripe simulator alone, until Ctrl-C", Args: cli.Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			sim, err := stripesim.New(stripesim.Options{Path: data})
 			if err != nil {

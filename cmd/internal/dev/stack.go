@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/deploy/devstack"
 	"github.com/oncepay/oncepay/payments/stripesim"
 )
@@ -85,8 +86,10 @@ func (s *stack) startSimulator(o stackOptions, ledger string) (err error) {
 	if s.sim, err = stripesim.New(stripesim.Options{Path: ledger, Seed: o.seed}); err != nil {
 		return err
 	}
-	s.simURL, s.simServer, err = serveLocal(o.stripeAddr, s.sim)
-	return err
+	if s.simURL, s.simServer, err = serveLocal(o.stripeAddr, s.sim); err != nil {
+		return &app.UsageError{Text: "--stripe: " + err.Error()}
+	}
+	return nil
 }
 
 // serveLocal serves a handler on addr, or on a free loopback port.

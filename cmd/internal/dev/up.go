@@ -2,16 +2,22 @@ package dev
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/cli"
 	"github.com/oncepay/oncepay/migrations"
 	"github.com/oncepay/oncepay/payments/postgres"
 )
@@ -25,7 +31,7 @@ type upOptions struct {
 func upCommand() *cobra.Command {
 	o := upOptions{}
 	c := &cobra.Command{
-		Use: "up", Short: "Run JetStream, PostgreSQL, the Stripe simulator and workers until Ctrl-C", Args: cobra.NoArgs,
+		Use: "up", Short: "Run JetStream, PostgreSQL, the Stripe simulator and workers until Ctrl-C", Args: cli.Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return up(c.Context(), o, os.Stdout) },
 	}
 	c.Flags().StringVar(&o.dataDir, "data-dir", "", "keep everything there; a temporary directory that is removed at the end when empty")
@@ -55,15 +61,51 @@ func portOf(flag, addr string) (int, error) {
 	return int(n), nil
 }
 
+// check finds what is wrong with the flags before anything starts, and returns the port of NATS.
+func (o upOptions) check() (natsPort int, err error) {
+	if natsPort, err = portOf("--nats", o.nats); err != nil {
+		return 0, err
+	}
+	if o.postgresPort < 0 || o.postgresPort > 65535 {
+		return 0, &app.UsageError{Text: "--postgres-port: must be from 0 to 65535"}
+	}
+	if o.workers < 1 || o.workers > 64 {
+		return 0, &app.UsageError{Text: "--workers: must be from 1 to 64"}
+	}
+	for flag, addr := range map[string]string{"--nats": o.nats, "--stripe": o.stripe, "--http": o.http, "--admin": o.admin} {
+		if addr == "" {
+			continue
+		}
+		listener, err := net.Listen("tcp", addr)
+		if err != nil {
+			return 0, &app.UsageError{Text: flag + ": " + err.Error()}
+		}
+		_ = listener.Close()
+	}
+	if o.envFile == "" {
+		return natsPort, nil
+	}
+	// Whoever waits for the file must not find that of an earlier run.
+	if err := os.Remove(o.envFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, &app.UsageError{Text: "--env-file: " + err.Error()}
+	}
+	if _, err := os.Stat(filepath.Dir(o.envFile)); err != nil {
+		return 0, &app.UsageError{Text: "--env-file: " + err.Error()}
+	}
+	return natsPort, nil
+}
+
 // up runs the stack until ctx ends, and leaves nothing running.
-func up(ctx context.Context, o upOptions, out io.Writer) error {
-	natsPort, err := portOf("--nats", o.nats)
+func up(ctx context.Context, o upOptions, out io.Writer) (err error) {
+	natsPort, err := o.check()
 	if err != nil {
 		return err
 	}
-	if o.workers < 1 || o.workers > 64 {
-		return &app.UsageError{Text: "--workers: must be from 1 to 64"}
-	}
+	defer func() {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = nil // Ctrl-C while it starts is an end like any other
+		}
+	}()
 	s, err := startStack(ctx, stackOptions{dataDir: o.dataDir, natsPort: natsPort, postgresPort: o.postgresPort, stripeAddr: o.stripe})
 	if err != nil {
 		return err
@@ -76,11 +118,7 @@ func up(ctx context.Context, o upOptions, out io.Writer) error {
 		return err
 	}
 	children, at, err := startChildren(ctx, env, o.workers)
-	defer func() {
-		for _, c := range children {
-			c.stop(12 * time.Second)
-		}
-	}()
+	defer stopAll(children)
 	if err != nil {
 		return err
 	}
@@ -92,6 +130,15 @@ func up(ctx context.Context, o upOptions, out io.Writer) error {
 	}
 	announce(out, env, o)
 	return watch(ctx, children)
+}
+
+// stopAll stops all children at once.
+func stopAll(children []*child) {
+	var all sync.WaitGroup
+	for _, c := range children {
+		all.Go(func() { c.stop(12 * time.Second) })
+	}
+	all.Wait()
 }
 
 func orFree(addr string) string {
@@ -155,13 +202,17 @@ func announce(out io.Writer, env map[string]string, o upOptions) {
 		fmt.Fprintf(out, "  settings    none written; --env-file F writes them for a shell\n")
 		return
 	}
+	file := o.envFile
+	if !strings.Contains(file, "/") {
+		file = "./" + file // a shell looks for a bare name along its PATH
+	}
 	fmt.Fprintf(out, `  settings    %s
 
 In another terminal:
   set -a; . %s; set +a
   go run ./cmd/oncepay publish --tenant demo --key order-1 --amount 9900 --currency usd --payment-method pm_card_visa --wait
   go run ./cmd/oncepay payments show --tenant demo --key order-1
-`, o.envFile, o.envFile)
+`, file, file)
 }
 
 // watch waits for the end; a worker that ends by itself ends everything, since nothing would be charged any more.
