@@ -53,7 +53,7 @@ func TestPlans(t *testing.T) {
 			if !strings.Contains(line, "Scan") {
 				continue
 			}
-			byID := strings.Contains(line, "on payments p") && name != "find_anywhere"
+			byID := strings.Contains(line, "on payments p")
 			if byID && (!strings.Contains(line, "using payments_pkey") || !strings.Contains(plan[i+1], "(id = ")) {
 				t.Errorf("%s: %s %s", name, strings.TrimSpace(line), strings.TrimSpace(plan[i+1]))
 			}

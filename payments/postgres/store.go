@@ -57,14 +57,24 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Close lets what is queued be flushed, as long as ctx allows, and closes all connections.
+// Close lets what is queued be flushed, as long as ctx allows, and closes all connections. When ctx ends first, what runs still is left to its
+// own time limit.
 func (s *Store) Close(ctx context.Context) error {
 	err := s.admits.Close(ctx)
 	if e := s.records.Close(ctx); err == nil {
 		err = e
 	}
-	s.pool.Close()
-	return err
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.pool.Close() // waits for connections that are in use
+	}()
+	select {
+	case <-closed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Ping asks PostgreSQL for a sign of life. CodeUnavailable.

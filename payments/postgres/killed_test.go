@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// TestBackendsKilled takes payments through Admit and Record while PostgreSQL's backends are terminated all the time. Whoever is told that
+// PostgreSQL is away repeats the same call with the same token. In the end everything is there once.
+func TestBackendsKilled(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	s := b.another(Options{Clock: b.clock, PoolSize: 4, Committed: b.sent.add})
+	const n = 200
+	stop := make(chan struct{})
+	var killer, callers sync.WaitGroup
+	kills := 0
+	killer.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			var hit int
+			err := b.pool.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
+				WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1) p`).Scan(&hit)
+			if err == nil {
+				kills += hit
+			}
+		}
+	})
+	next := make(chan int)
+	for range 16 {
+		callers.Go(func() {
+			for i := range next {
+				r := b.claiming(intent("acme", "k"+strconv.Itoa(i), 100))
+				a, err := s.Admit(ctx, r)
+				for payments.Retryable(err) {
+					a, err = s.Admit(ctx, r)
+				}
+				if err != nil || a.Verdict != payments.VerdictClaimed {
+					t.Errorf("Admit: %s, %v", a.Verdict, err)
+					continue
+				}
+				rec := payments.Recording{Claim: a.Claim, Transition: succeeded(a.Claim.Payment), At: b.clock.Now()}
+				done, err := s.Record(ctx, rec)
+				for payments.Retryable(err) {
+					done, err = s.Record(ctx, rec)
+				}
+				if err != nil || done.Sequence != 1 {
+					t.Errorf("Record: %+v, %v", done, err)
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+		b.clock.Advance(time.Millisecond)
+	}
+	close(next)
+	callers.Wait()
+	close(stop)
+	killer.Wait()
+	if kills < 10 {
+		t.Errorf("only %d backends were terminated", kills)
+	}
+	var stored, events, outbox, tickets int
+	read := `SELECT (SELECT count(*) FROM payments WHERE status = 'succeeded' AND sequence = 1 AND NOT in_doubt), (SELECT count(*) FROM payment_events),
+		(SELECT count(*) FROM outbox), (SELECT count(*) FROM queue)`
+	if err := b.pool.QueryRow(ctx, read).Scan(&stored, &events, &outbox, &tickets); err != nil {
+		t.Fatal(err)
+	}
+	if stored != n || events != n || outbox != n || tickets != 0 {
+		t.Errorf("%d payments, %d events, %d outbox rows, %d tickets after %d kills; want %d, %d, %d, 0", stored, events, outbox, tickets, kills, n, n, n)
+	}
+	t.Logf("%d backends terminated", kills)
+}
