@@ -136,8 +136,3 @@ COMMENT ON TABLE payment_events IS 'One row for every transition that was told t
 COMMENT ON COLUMN payment_events.sequence IS 'per payment, from 1, without gaps';
 COMMENT ON COLUMN payment_events.type IS 'the event''s type: oncepay.payment.<status>';
 COMMENT ON COLUMN payment_events.body IS 'the CloudEvent, byte for byte as it is published';
-
--- +goose Down
-DROP TABLE payment_events;
-DROP TABLE queue;
-DROP TABLE payments;

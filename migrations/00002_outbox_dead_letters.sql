@@ -66,7 +66,3 @@ COMMENT ON COLUMN dead_letters.stream_created IS 'a stream that was made anew co
 COMMENT ON COLUMN dead_letters.payload IS 'the raw bytes; null for a card number, of which length and SHA-256 are all that is kept';
 COMMENT ON COLUMN dead_letters.starts IS 'of a suspect: how often it was begun; else: how often it was seen again';
 COMMENT ON COLUMN dead_letters.state IS 'suspect: about to be started, after it was delivered often and never admitted';
-
--- +goose Down
-DROP TABLE dead_letters;
-DROP TABLE outbox;

@@ -34,7 +34,3 @@ CREATE INDEX api_keys_tenant_id_idx ON api_keys (tenant_id, created_at);
 COMMENT ON TABLE api_keys IS 'Keys of the HTTP API';
 COMMENT ON COLUMN api_keys.hash IS 'SHA-256 of the secret, which is shown once and kept nowhere';
 COMMENT ON COLUMN api_keys.prefix IS 'first characters of the secret, to tell keys apart';
-
--- +goose Down
-DROP TABLE api_keys;
-DROP TABLE tenants;
