@@ -15,6 +15,11 @@ var Exceptions = []Exception{
 	{"payments/coalesce/options.go", "time.Now", "the default of an option; measures durations only"},
 	{"payments/coalesce/options.go", "rand.N", "the default of an option; spreads retries"},
 	{"payments/stripe/options.go", "time.Now", "the default of an option"},
+	{"payments/postgres/options.go", "time.Now", "the default of an option: the wall clock that leases count from"},
+	{"producer/relay_options.go", "time.Now", "the default of an option; measures ages only"},
+	{"producer/relay_options.go", "rand.N", "the default of an option; spreads retries"},
+	{"consumer/lane.go", "context.Background", "one check shared by all messages of a pull, on its own bounded context"},
+	{"consumer/worker.go", "context.Background", "the value until Run sets its own"},
 	{"payments/stripesim/options.go", "time.Now", "the default of an option"},
 	{"payments/stripesim/server.go", "context.Background", "a fault takes its time although the client has gone away; Close ends it"},
 }

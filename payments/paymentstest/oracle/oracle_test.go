@@ -62,14 +62,16 @@ func TestJudgeSeesEachFault(t *testing.T) {
 		"declined and charged": {func(r *oracle.Run) {
 			r.Charges = append(r.Charges, oracle.Charge{ID: "x", Money: r.Intents[1].Money})
 		}, func(v oracle.Verdict) int { return v.Misrecorded }},
-		"silent conflict":      {func(r *oracle.Run) { r.DeadLetters = r.DeadLetters[1:] }, func(v oracle.Verdict) int { return v.Silent }},
-		"silent refusal":       {func(r *oracle.Run) { r.DeadLetters = r.DeadLetters[:1] }, func(v oracle.Verdict) int { return v.Lost }},
-		"stored other amount":  {func(r *oracle.Run) { r.Payments[1].Amount++ }, func(v oracle.Verdict) int { return v.Misrecorded }},
-		"a row nobody wants":   {func(r *oracle.Run) { r.Intents = r.Intents[1:]; r.Charges = r.Charges[1:] }, func(v oracle.Verdict) int { return v.Unattributed }},
-		"second outcome event": {func(r *oracle.Run) { r.Events[0] = oracle.Event{ID: "a1", Payment: "pay_a", Sequence: 1, Status: payments.StatusFailed} }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
-		"one number twice":     {func(r *oracle.Run) { r.Events[2].ID = "a2b" }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
-		"a gap":                {func(r *oracle.Run) { r.Events = r.Events[1:] }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
-		"no outcome event":     {func(r *oracle.Run) { r.Events = r.Events[:4] }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
+		"silent conflict":     {func(r *oracle.Run) { r.DeadLetters = r.DeadLetters[1:] }, func(v oracle.Verdict) int { return v.Silent }},
+		"silent refusal":      {func(r *oracle.Run) { r.DeadLetters = r.DeadLetters[:1] }, func(v oracle.Verdict) int { return v.Lost }},
+		"stored other amount": {func(r *oracle.Run) { r.Payments[1].Amount++ }, func(v oracle.Verdict) int { return v.Misrecorded }},
+		"a row nobody wants":  {func(r *oracle.Run) { r.Intents = r.Intents[1:]; r.Charges = r.Charges[1:] }, func(v oracle.Verdict) int { return v.Unattributed }},
+		"second outcome event": {func(r *oracle.Run) {
+			r.Events[0] = oracle.Event{ID: "a1", Payment: "pay_a", Sequence: 1, Status: payments.StatusFailed}
+		}, func(v oracle.Verdict) int { return v.SecondOutcomes }},
+		"one number twice": {func(r *oracle.Run) { r.Events[2].ID = "a2b" }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
+		"a gap":            {func(r *oracle.Run) { r.Events = r.Events[1:] }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
+		"no outcome event": {func(r *oracle.Run) { r.Events = r.Events[:4] }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

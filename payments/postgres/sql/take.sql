@@ -2,6 +2,7 @@
 -- Tenants are found by one index probe each, and no more of them than are needed (a recursive query is read as far as the LIMIT asks).
 -- Candidates are chosen without locks, more than are wanted, since others may be choosing too; only those that are given out are locked, and
 -- what somebody else has locked is passed over. Tickets are locked before payments.
+-- Where no send is in doubt, the first one that may be is this one: what was sent before is known not to have been executed.
 WITH RECURSIVE clock AS (SELECT coalesce($5::timestamptz, now()) AS now),
 ahead AS (
     (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id > $6::text ORDER BY q.tenant_id LIMIT 1)
@@ -55,7 +56,7 @@ before AS MATERIALIZED (
     ORDER BY p.tenant_id, p.id FOR UPDATE OF p
 ),
 submitting AS (
-    UPDATE payments p SET first_submit_at = coalesce(p.first_submit_at, clock.now), last_submit_at = clock.now, in_doubt = true,
+    UPDATE payments p SET first_submit_at = clock.now, last_submit_at = clock.now, in_doubt = true,
         stripe_account = coalesce(p.stripe_account, nullif($7::text, '')),
         livemode = CASE WHEN p.stripe_account IS NULL THEN $8::bool ELSE p.livemode END
     FROM before b, clock WHERE p.tenant_id = b.tenant_id AND p.id = b.id AND NOT b.in_doubt AND b.status NOT IN ('unknown', 'pending')
