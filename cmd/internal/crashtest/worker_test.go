@@ -93,6 +93,7 @@ type workerOptions struct {
 	concurrency int
 	drain       time.Duration
 	gateway     func(payments.Gateway) payments.Gateway
+	jetstream   func(jetstream.JetStream) jetstream.JetStream
 }
 
 // start starts a worker; it is stopped with the test.
@@ -135,6 +136,9 @@ func (w *world) start(o workerOptions) *worker {
 	port := payments.Gateway(gateway)
 	if o.gateway != nil {
 		port = o.gateway(gateway)
+	}
+	if o.jetstream != nil {
+		js = o.jetstream(js)
 	}
 	processor := &payments.Processor{
 		Store: store, Gateway: port, Clock: w.clock, Namespace: namespace, Lease: w.times.lease, CallTimeout: w.times.call, TriesMax: 20,

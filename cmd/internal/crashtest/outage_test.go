@@ -1,0 +1,120 @@
+package crashtest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oncepay/oncepay/deploy/devstack"
+	"github.com/oncepay/oncepay/migrations"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/stripesim"
+)
+
+// outageTimes leave room for hundreds of payments at once, and are still shorter than the outages.
+var outageTimes = times{
+	lease: 3 * time.Second, call: 1500 * time.Millisecond, ackWait: 2 * time.Second, hold: time.Second,
+	backoff: payments.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millisecond, SoonMax: 100 * time.Millisecond},
+}
+
+// TestOutages takes PostgreSQL away for longer than a lease, with hundreds of payments at Stripe, and then NATS, with hundreds more. Everything
+// goes on by itself; nothing is lost, nothing is charged twice, and nobody's budget of tries is spent on it.
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	pg, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{FastUnsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pg.Close() })
+	broker, err := devstack.StartNATS(devstack.NATSOptions{FastUnsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	if err := pg.CreateDatabase(ctx, "outage"); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrations.Up(ctx, pg.DSN("outage")); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldAt(t, place{dsn: pg.DSN("outage"), nats: broker.URL(), times: outageTimes})
+	if err := w.sim.SetLimits(stripesim.Limits{LatencyMS: 400}); err != nil {
+		t.Fatal(err)
+	}
+	const each = 300
+	w.start(workerOptions{name: "worker 1", concurrency: each})
+	w.start(workerOptions{name: "worker 2", concurrency: each})
+	requests := w.sim.Summary().Requests
+
+	w.publishMany("first", each)
+	if err := w.sim.WaitRequests(ctx, requests+each/2); err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.Kill(ctx); err != nil {
+		t.Fatal(err)
+	}
+	pass(ctx, t, outageTimes.lease+time.Second)
+	if err := pg.Restart(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	requests = w.sim.Summary().Requests
+	w.publishMany("second", each)
+	if err := w.sim.WaitRequests(ctx, requests+each/2); err != nil {
+		t.Fatal(err)
+	}
+	broker.Stop()
+	pass(ctx, t, outageTimes.ackWait)
+	if err := broker.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	a := w.mustBeGood(0)
+	if len(a.Charges) != 2*each {
+		t.Errorf("%d charges, want %d", len(a.Charges), 2*each)
+	}
+}
+
+// pass lets an outage last.
+func pass(ctx context.Context, t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		t.Fatal(ctx.Err())
+	}
+}
+
+// publishMany publishes n orders side by side and returns them once all have their PubAcks.
+func (w *world) publishMany(name string, n int) []order {
+	w.Helper()
+	orders := make([]order, n)
+	futures := make([]jetstream.PubAckFuture, n)
+	subject := w.intentSubject(tenant)
+	for i := range n {
+		orders[i] = w.order(fmt.Sprintf("%s-%d", name, i))
+		w.expect(orders[i])
+		var err error
+		if futures[i], err = w.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: orders[i].body(w)}, jetstream.WithStallWait(10*time.Second)); err != nil {
+			w.Fatal(err)
+		}
+	}
+	for i, f := range futures {
+		select {
+		case <-f.Ok():
+			w.acknowledged(orders[i].id())
+		case err := <-f.Err():
+			w.Fatal(err)
+		case <-time.After(20 * time.Second):
+			w.Fatal("a PubAck did not come")
+		}
+	}
+	return orders
+}
