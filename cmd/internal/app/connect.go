@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,6 +24,9 @@ const provisionTimeout = 60 * time.Second
 // goes on trying for ever: a broker that is away, or whose credentials are being changed, must not end a worker. Nothing is buffered for it
 // meanwhile, so that a publish that was reported as failed does not leave later.
 func ConnectNATS(ctx context.Context, s Settings, name string, log *slog.Logger) (nc *nats.Conn, js jetstream.JetStream, err error) {
+	if err := s.checkNATSFiles(); err != nil {
+		return nil, nil, err
+	}
 	options := append(natsLogging(log),
 		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(500*time.Millisecond), nats.PingInterval(10*time.Second),
 		nats.ReconnectBufSize(-1), nats.IgnoreAuthErrorAbort())
@@ -51,6 +56,21 @@ func ConnectNATS(ctx context.Context, s Settings, name string, log *slog.Logger)
 	return nc, js, nil
 }
 
+// checkNATSFiles reads what nats.go reads at every connection: it takes a file that is missing for a server that is away.
+func (s Settings) checkNATSFiles() error {
+	for _, f := range []struct{ name, path string }{
+		{"ONCEPAY_NATS_CREDS", s.NATSCreds}, {"ONCEPAY_NATS_CA", s.NATSCA}, {"ONCEPAY_NATS_CERT", s.NATSCert}, {"ONCEPAY_NATS_KEY", s.NATSKey},
+	} {
+		if f.path == "" {
+			continue
+		}
+		if _, err := os.ReadFile(f.path); err != nil {
+			return &UsageError{f.name + ": the file cannot be read: " + errors.Unwrap(err).Error()}
+		}
+	}
+	return nil
+}
+
 func natsLogging(log *slog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -67,7 +87,7 @@ func natsLogging(log *slog.Logger) []nats.Option {
 func natsAway(err error) bool {
 	for _, away := range []error{
 		nats.ErrNoServers, nats.ErrTimeout, nats.ErrConnectionClosed, nats.ErrConnectionReconnecting, nats.ErrDisconnected, nats.ErrStaleConnection,
-		nats.ErrNoResponders, nats.ErrMaxConnectionsExceeded, jetstream.ErrNoStreamResponse, context.DeadlineExceeded,
+		nats.ErrNoResponders, nats.ErrMaxConnectionsExceeded, jetstream.ErrNoStreamResponse, context.DeadlineExceeded, io.EOF,
 	} {
 		if errors.Is(err, away) {
 			return true

@@ -76,11 +76,12 @@ func Demo(ctx context.Context, o DemoOptions, stderr *os.File) (proof *Proof, er
 		}
 	}()
 	defer d.close()
-	d.say("starting JetStream (every write synced), PostgreSQL and the Stripe simulator ...")
+	d.say("starting JetStream (synced), PostgreSQL and the Stripe simulator ...")
 	if err := d.start(ctx); err != nil {
 		return nil, err
 	}
-	d.say("publishing %d intents, %d messages in all, from %d producers; Stripe faults: %s", o.Intents, d.work.messages, producerCount, o.Faults)
+	d.say("publishing %d intents, %d messages in all, from %d producers", o.Intents, d.work.messages, producerCount)
+	d.say("what Stripe does wrong on the way: %s", o.Faults)
 	if err := d.run(ctx, stderr); err != nil {
 		return nil, err
 	}

@@ -192,19 +192,19 @@ func round(v float64) float64 {
 
 // lines is the proof in words.
 func (p *Proof) lines() []string {
-	verdict := "PROVED: every intent was charged once or has its visible refusal; nothing was charged twice, nothing is lost."
+	verdict := []string{"PROVED: every intent was charged once or has its visible refusal;", "        nothing was charged twice, and nothing is lost."}
 	if !p.Holds {
-		verdict = "NOT PROVED: see the findings above. `oncepay-dev demo --seed " + strconv.FormatUint(p.Seed, 10) + "` runs the same again."
+		verdict = []string{"NOT PROVED: see the findings above.", "            oncepay-dev demo --seed " + strconv.FormatUint(p.Seed, 10) + " draws the same again."}
 	}
 	lines := []string{
 		"",
 		fmt.Sprintf("  asked for       %6d intents in %d messages (%d of them duplicates)", p.Intents, p.MessagesPublished, p.DuplicatesPublished),
 		fmt.Sprintf("  stored          %6d payments: %s", p.Payments, counts(p.Outcomes)),
-		fmt.Sprintf("  dead letters    %6d (conflicting requests under one key, malformed messages)", p.DeadLetters),
-		fmt.Sprintf("  Stripe saw      %6d requests, %d of them repeats of a key, %d faults injected", p.StripeRequests, p.StripeRepeats, p.FaultsInjected),
+		fmt.Sprintf("  dead letters    %6d (conflicts under one key, malformed messages)", p.DeadLetters),
+		fmt.Sprintf("  Stripe saw      %6d requests, %d repeats of a key; %d faults injected", p.StripeRequests, p.StripeRepeats, p.FaultsInjected),
 		fmt.Sprintf("  Stripe charged  %6d", p.StripeCharges),
 		fmt.Sprintf("  workers killed  %6d with SIGKILL", p.WorkersKilled),
-		fmt.Sprintf("  took            %6.1f s, %.0f payments/s; intent to outcome p50 %.0f ms, p99 %.0f ms", p.DurationS, p.PaymentsPerS, p.E2EP50MS, p.E2EP99MS),
+		fmt.Sprintf("  took            %6.1f s, %.0f payments/s; to outcome p50 %.0f ms, p99 %.0f ms", p.DurationS, p.PaymentsPerS, p.E2EP50MS, p.E2EP99MS),
 		"",
 		fmt.Sprintf("  double charges  %6d", p.DoubleCharges),
 		fmt.Sprintf("  unattributed    %6d charges that nobody asked for", p.Unattributed),
@@ -214,7 +214,7 @@ func (p *Proof) lines() []string {
 	for _, f := range p.Findings {
 		lines = append(lines, "  ! "+f)
 	}
-	return append(lines, verdict)
+	return append(lines, verdict...)
 }
 
 func counts(m map[string]int) string {
