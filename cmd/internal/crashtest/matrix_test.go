@@ -3,6 +3,7 @@ package crashtest
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -23,10 +24,17 @@ var faults = []string{
 type way struct {
 	name  string
 	first payments.Step // where an owner before that one died; "" : there was none
+	blind bool          // Stripe's records cannot be read at first
 }
 
-// ways: the first owner, one after an owner that died with nothing sent, and one after an owner that died with its request at Stripe.
-var ways = []way{{"first", ""}, {"takeover_unsent", payments.StepBeforeSubmit}, {"takeover_sent", payments.StepAfterSubmit}}
+// ways: the first owner, one after an owner that died with nothing sent, and one after an owner that died with its request at Stripe; that
+// again while look-ups fail in every way.
+var ways = []way{
+	{name: "first"},
+	{name: "takeover_unsent", first: payments.StepBeforeSubmit},
+	{name: "takeover_sent", first: payments.StepAfterSubmit},
+	{name: "takeover_blind", first: payments.StepAfterSubmit, blind: true},
+}
 
 // TestCrashMatrix kills a worker at every step, under every fault, as the first owner of a payment and as a later one; then a healthy worker
 // brings everything to rest. One world has one payment for each fault, and all of them are stopped at the same step.
@@ -62,7 +70,24 @@ func matrixOrders(w *world) map[string]order {
 			w.fault(o, fault, 1)
 		}
 	}
+	for i, name := range slices.Sorted(maps.Keys(orders)) {
+		if o := orders[name]; i%2 == 1 {
+			o.lane = payments.LaneBulk
+			orders[name] = o
+		}
+	}
 	return orders
+}
+
+// blind lets the next look-ups fail, in every way that one can.
+func (w *world) blind() {
+	w.Helper()
+	for _, fault := range faults {
+		rule := stripesim.Rule{Match: stripesim.Match{Method: http.MethodGet, Path: "/v1/payment_intents"}, Fault: fault, Times: 3}
+		if err := w.sim.AddFault(rule); err != nil {
+			w.Fatal(err)
+		}
+	}
 }
 
 func crash(t *testing.T, how way, step payments.Step) {
@@ -71,6 +96,9 @@ func crash(t *testing.T, how way, step payments.Step) {
 	ids := make([]payments.ID, 0, len(orders))
 	for _, o := range orders {
 		ids = append(ids, o.id())
+	}
+	if how.blind {
+		w.blind()
 	}
 	taking := step == payments.StepBeforeTake || step == payments.StepAfterTake
 	if how.first == "" && taking {
@@ -85,6 +113,9 @@ func crash(t *testing.T, how way, step payments.Step) {
 	victim := w.start(workerOptions{name: "victim", stop: func(s payments.Step, _ payments.ID) bool { return s == step }})
 	w.await("the death at "+string(step), func() (bool, string) { return w.reached(victim.gate, how, step, ids) })
 	victim.kill()
+	if broken, err := w.store.TicketViolations(t.Context()); err != nil || len(broken) > 0 {
+		t.Errorf("right after the death, ticket and status disagree: %+v %v", broken, err)
+	}
 	w.start(workerOptions{name: "healthy"})
 	w.rest()
 	a := w.account()
@@ -101,9 +132,16 @@ func crash(t *testing.T, how way, step payments.Step) {
 	if len(a.DeadLetters) > 0 {
 		t.Errorf("dead letters, and none were due: %v", a.reasons())
 	}
+	met := map[string]bool{}
+	for _, r := range w.sim.Ledger().Requests {
+		met[r.Method+" "+r.Fault] = true
+	}
 	for _, fault := range faults {
-		if name, _, _ := strings.Cut(fault, ":"); a.Summary.Faults[name] == 0 {
-			t.Errorf("the fault %s was never met: the case shows nothing", name)
+		if !met["POST "+fault] {
+			t.Errorf("no submission met the fault %s: the case shows nothing", fault)
+		}
+		if how.blind && !met["GET "+fault] {
+			t.Errorf("no look-up met the fault %s: the case shows nothing", fault)
 		}
 	}
 }
@@ -116,7 +154,7 @@ func (w *world) storeUnowned(orders map[string]order) {
 			TenantID: o.TenantID, IdempotencyKey: o.Key, Amount: o.Money.Amount, Currency: o.Money.Currency, Customer: o.Money.Customer,
 			PaymentMethod: o.method, OffSession: true, Metadata: o.metadata,
 		}
-		a, err := w.store.Admit(w.Context(), payments.AdmitRequest{Intent: intent.Normalized(), Lane: payments.LaneInteractive})
+		a, err := w.store.Admit(w.Context(), payments.AdmitRequest{Intent: intent.Normalized(), Lane: o.lane})
 		if err != nil || a.Verdict != payments.VerdictStored {
 			w.Fatalf("admit %s: %v %v", o.Key, a.Verdict, err)
 		}

@@ -2,6 +2,7 @@ package crashtest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -21,11 +22,21 @@ var outageTimes = times{
 	backoff: payments.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millisecond, SoonMax: 100 * time.Millisecond},
 }
 
+// outage is for the drill at full scale: -outage 30s -run TestOutages uses the times of production.
+var outage = flag.Duration("outage", 0, "how long PostgreSQL and NATS are away in TestOutages, with the times of production; 0: scaled down")
+
+// productionTimes are the defaults of the settings.
+var productionTimes = times{lease: 45 * time.Second, call: 30 * time.Second, ackWait: 30 * time.Second, hold: 10 * time.Second, backoff: payments.BackoffDefault}
+
 // TestOutages takes PostgreSQL away for longer than a lease, with hundreds of payments at Stripe, and then NATS, with hundreds more. Everything
 // goes on by itself; nothing is lost, nothing is charged twice, and nobody's budget of tries is spent on it.
 func TestOutages(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	pace, away := outageTimes, outageTimes.lease+time.Second
+	if *outage > 0 {
+		pace, away = productionTimes, *outage
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute+2*away)
 	defer cancel()
 	pg, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{FastUnsafe: true})
 	if err != nil {
@@ -43,7 +54,7 @@ func TestOutages(t *testing.T) {
 	if err := migrations.Up(ctx, pg.DSN("outage")); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorldAt(t, place{dsn: pg.DSN("outage"), nats: broker.URL(), times: outageTimes})
+	w := newWorldAt(t, place{dsn: pg.DSN("outage"), nats: broker.URL(), times: pace})
 	if err := w.sim.SetLimits(stripesim.Limits{LatencyMS: 400}); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +70,7 @@ func TestOutages(t *testing.T) {
 	if err := pg.Kill(ctx); err != nil {
 		t.Fatal(err)
 	}
-	pass(ctx, t, outageTimes.lease+time.Second)
+	pass(ctx, t, away)
 	if err := pg.Restart(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +81,7 @@ func TestOutages(t *testing.T) {
 		t.Fatal(err)
 	}
 	broker.Stop()
-	pass(ctx, t, outageTimes.ackWait)
+	pass(ctx, t, away/2)
 	if err := broker.Restart(); err != nil {
 		t.Fatal(err)
 	}

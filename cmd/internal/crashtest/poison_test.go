@@ -129,6 +129,15 @@ func TestPoison(t *testing.T) {
 	for _, p := range sequences {
 		t.Errorf("%s: no dead letter", p.name)
 	}
+	copies := w.messages(t.Context(), w.subjects.StreamDead())
+	if len(copies) != len(list) {
+		t.Errorf("%d copies of %d dead letters", len(copies), len(list))
+	}
+	for _, m := range copies {
+		if payments.ContainsCardNumber(m.Data()) {
+			t.Error("a copy of a dead letter holds a card number")
+		}
+	}
 }
 
 // judge holds a dead letter against the message.

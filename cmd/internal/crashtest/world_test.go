@@ -160,6 +160,7 @@ type order struct {
 	oracle.Intent
 	method   string
 	metadata map[string]string
+	lane     payments.Lane
 }
 
 // order draws up an order whose customer nobody else has. Its metadata carry its name, for rules of the simulator to match.
@@ -172,7 +173,7 @@ func (w *world) order(name string) order {
 	}, name)
 	return order{
 		Intent: oracle.Intent{TenantID: tenant, Key: name, Money: oracle.Money{Amount: 4200, Currency: "usd", Customer: customer}},
-		method: "pm_card_visa", metadata: map[string]string{"order": name},
+		method: "pm_card_visa", metadata: map[string]string{"order": name}, lane: payments.LaneInteractive,
 	}
 }
 
@@ -205,15 +206,28 @@ func (w *world) acknowledged(id payments.ID) {
 	w.intents[id].Acknowledged = true
 }
 
-// publish sends orders on the interactive lane and waits for each PubAck.
+// publish sends orders on their lanes and waits for each PubAck.
 func (w *world) publish(orders ...order) {
 	w.Helper()
 	for _, o := range orders {
 		w.expect(o)
-		if ack := w.send(w.intentSubject(o.TenantID), o.body(w), nil); !ack.Duplicate {
+		if ack := w.send(w.subject(o), o.body(w), nil); !ack.Duplicate {
 			w.acknowledged(o.id())
 		}
 	}
+}
+
+// subject is where an order is published.
+func (w *world) subject(o order) string {
+	w.Helper()
+	if o.lane == payments.LaneInteractive {
+		return w.intentSubject(o.TenantID)
+	}
+	subject, err := w.subjects.Bulk(o.TenantID)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return subject
 }
 
 func (w *world) intentSubject(tenantID string) string {
@@ -245,16 +259,15 @@ func (w *world) fault(o order, fault string, times int) {
 	}
 }
 
-// Limits of waiting: what takes longer has come to a stand.
-const (
-	restLimit = 60 * time.Second
-	pollEvery = 25 * time.Millisecond
-)
+// restLimit bounds all waiting: what takes longer has come to a stand.
+const restLimit = 60 * time.Second
+
+const pollEvery = 25 * time.Millisecond
 
 // await polls a real server until done reports true, and fails the test with what it last said.
 func (w *world) await(what string, done func() (bool, string)) {
 	w.Helper()
-	deadline := time.After(restLimit)
+	deadline := time.After(max(restLimit, 6*w.times.ackWait))
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
@@ -264,7 +277,7 @@ func (w *world) await(what string, done func() (bool, string)) {
 		}
 		select {
 		case <-deadline:
-			w.Fatalf("%s did not come within %v: %s", what, restLimit, said)
+			w.Fatalf("%s did not come in time: %s", what, said)
 		case <-tick.C:
 		}
 	}
