@@ -17,6 +17,8 @@ type DeadLettersRequest struct {
 	State          payments.DeadLetterState
 	IdempotencyKey string
 	PaymentID      *payments.ID
+	ID             string    // of the dead letter itself
+	Text           string    // is part of the message or of the payload, as it is written
 	Since, Until   time.Time // last seen in [Since, Until)
 	Limit          int       // 1 to LimitMax; 0: LimitDefault
 	Cursor         string
@@ -24,7 +26,8 @@ type DeadLettersRequest struct {
 
 // DeadLetters returns a page of dead letters and the cursor of the next page, "" after the last. CodeInvalid: as List.
 func (s *Store) DeadLetters(ctx context.Context, r DeadLettersRequest) (page []payments.DeadLetter, next string, err error) {
-	err = checkFilters(map[string]string{"tenant": r.TenantID, "reason": string(r.Reason), "state": string(r.State), "idempotency_key": r.IdempotencyKey})
+	err = checkFilters(map[string]string{"tenant": r.TenantID, "reason": string(r.Reason), "state": string(r.State), "idempotency_key": r.IdempotencyKey,
+		"id": r.ID, "text": r.Text})
 	if err != nil {
 		return nil, "", err
 	}
@@ -38,7 +41,7 @@ func (s *Store) DeadLetters(ctx context.Context, r DeadLettersRequest) (page []p
 	}
 	limit := pageSize(r.Limit)
 	rows, err := s.pool.Query(ctx, query("list_letters"), null(r.TenantID), null(string(r.Reason)), null(string(r.State)), null(r.IdempotencyKey),
-		paymentParam(r.PaymentID), nullable(r.Since), nullable(r.Until), at, id, limit+1)
+		paymentParam(r.PaymentID), nullable(r.Since), nullable(r.Until), at, id, limit+1, null(r.ID), null(r.Text))
 	if err != nil {
 		return nil, "", translate(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,5 +189,34 @@ func TestDeadLetterPages(t *testing.T) {
 	}
 	if _, _, err := b.DeadLetters(context.Background(), DeadLettersRequest{Cursor: "x"}); payments.ErrorCode(err) != payments.CodeInvalid {
 		t.Errorf("a wrong cursor: %v", err)
+	}
+}
+
+// TestDeadLettersByIDAndText: a text is looked for as it is written, in the message and in the payload's bytes; it is no pattern.
+func TestDeadLettersByIDAndText(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.bury(payments.DeadLetter{ID: "dl_a", Reason: payments.ReasonInvalid, Message: "amount 100% wrong", Origin: b.origin(1), Payload: []byte("{\"k\":\"grün_1\"}\xff\x00")})
+	b.bury(payments.DeadLetter{ID: "dl_b", Reason: payments.ReasonInvalid, Message: "Amount", Origin: b.origin(2), Payload: []byte("greenX1")})
+	b.bury(payments.DeadLetter{ID: "dl_c", Reason: payments.ReasonCardNumber, Message: "nothing kept", Origin: b.origin(3), Payload: []byte("green")})
+	for _, c := range []struct {
+		r    DeadLettersRequest
+		want string
+	}{
+		{DeadLettersRequest{ID: "dl_b"}, "dl_b"}, {DeadLettersRequest{ID: "dl_x"}, ""}, {DeadLettersRequest{ID: "dl_a", Text: "Amount"}, ""},
+		{DeadLettersRequest{Text: "amount"}, "dl_a"}, {DeadLettersRequest{Text: "Amount"}, "dl_b"}, {DeadLettersRequest{Text: "mount"}, "dl_b dl_a"},
+		{DeadLettersRequest{Text: "grün_1"}, "dl_a"}, {DeadLettersRequest{Text: "green_1"}, ""}, {DeadLettersRequest{Text: "%"}, "dl_a"},
+		{DeadLettersRequest{Text: "green"}, "dl_b"}, {DeadLettersRequest{Text: "' OR true --"}, ""},
+	} {
+		var got []string
+		for _, d := range b.letters(c.r) {
+			got = append(got, d.ID)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%+v: %q, want %q", c.r, got, c.want)
+		}
+	}
+	if _, _, err := b.DeadLetters(context.Background(), DeadLettersRequest{Text: "a\x00"}); payments.ErrorCode(err) != payments.CodeInvalid {
+		t.Errorf("a text that cannot be: %v", err)
 	}
 }

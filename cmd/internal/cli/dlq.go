@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -65,6 +66,8 @@ func (f *letterFilter) bind(c *cobra.Command) {
 	c.Flags().StringVar(&f.reason, "reason", "", "only those of this reason")
 	c.Flags().StringVar(&f.state, "state", string(payments.DeadLetterOpen), "open, suspect, replayed, discarded, or all")
 	c.Flags().StringVar(&f.request.IdempotencyKey, "key", "", "only those of this idempotency key")
+	c.Flags().StringVar(&f.id, "id", "", "only the one of this id (dl_…), or those of this payment (pay_…)")
+	c.Flags().StringVar(&f.request.Text, "text", "", "only those whose message or payload contains this, upper and lower case told apart")
 	c.Flags().StringVar(&f.since, "since", "", "only those last seen at or after this RFC 3339 time, or this long ago (2h)")
 	c.Flags().StringVar(&f.until, "until", "", "only those last seen before this RFC 3339 time, or this long ago")
 	c.Flags().IntVar(&f.request.Limit, "limit", postgres.LimitDefault, "how many, at most 1000")
@@ -82,6 +85,15 @@ func (f *letterFilter) check() (err error) {
 	}
 	if f.request.Limit < 1 || f.request.Limit > postgres.LimitMax {
 		return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", postgres.LimitMax)}
+	}
+	if strings.HasPrefix(f.id, "dl_") {
+		f.request.ID = f.id
+	} else if f.id != "" {
+		id, err := payments.ParseID(f.id)
+		if err != nil {
+			return &app.UsageError{Text: "--id: must be the id of a dead letter (dl_…) or of a payment (pay_…)"}
+		}
+		f.request.PaymentID = &id
 	}
 	if f.request.Since, err = moment("--since", f.since); err != nil {
 		return err
