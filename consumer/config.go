@@ -48,7 +48,7 @@ type Observer struct {
 	Buried func(reason payments.Reason)
 	// Panicked: a handler panicked and was recovered.
 	Panicked func()
-	// InFlight: the number of slots in use, whenever it changes by a pull or a take.
+	// InFlight: how many messages and claims are being worked on, after each pull and take.
 	InFlight func(n int)
 }
 
@@ -66,7 +66,7 @@ func (c *Config) Validate() error {
 		return invalid("subjects", "the prefix of the subjects cannot be one; use that of the streams")
 	case c.Concurrency < ConcurrencyMin:
 		return invalid("concurrency", "must be at least 2: one slot for each lane")
-	case c.Lease <= c.Processor.CallTimeout:
+	case c.Lease <= c.Processor.CallTimeout, c.Processor.Lease <= c.Processor.CallTimeout:
 		return invalid("lease", "must be longer than the time-out of one call to Stripe, or no call could ever be made within it")
 	}
 	return nil

@@ -10,6 +10,9 @@ import (
 // takeMax bounds one Take; a quarter of the slots does too, so that a Take that hangs leaves slots to others.
 const takeMax = 256
 
+// aloneMax is how many claims that must be worked on alone are held before no more is taken: after a crash they can be many, and each keeps a slot.
+const aloneMax = 8
+
 // due works off one lane's due tickets: retries, takeovers, look-ups, payments that were accepted elsewhere.
 type due struct {
 	w    *Worker
@@ -54,7 +57,14 @@ func (d *due) run(ctx, work context.Context) {
 // take takes what is due, starts a goroutine for each claim, and reports whether there may be more.
 func (d *due) take(ctx, work context.Context) (more bool, err error) {
 	w := d.w
-	n := w.slots.acquire(ctx, d.lane, min(takeMax, max(1, w.Concurrency/4)))
+	limit := min(takeMax, max(1, w.Concurrency/4))
+	if abandoned := int(w.abandoned.Load()); abandoned > 0 {
+		limit = min(limit, aloneMax-abandoned)
+	}
+	if limit <= 0 {
+		return false, nil
+	}
+	n := w.slots.acquire(ctx, d.lane, limit)
 	if n == 0 {
 		return false, nil
 	}
@@ -80,10 +90,10 @@ func (d *due) take(ctx, work context.Context) (more bool, err error) {
 		w.Observer.Taken(d.lane, taken)
 	}
 	for _, c := range claims {
-		w.handlers.Go(func() {
-			defer w.slots.release(d.lane, 1)
-			w.settleDue(work, c)
-		})
+		if c.Abandoned >= payments.AbandonedAlone {
+			w.abandoned.Add(1)
+		}
+		w.spawn(d.lane, func() { w.settleDue(work, c) })
 	}
 	w.noteInFlight()
 	return taken == n, nil
@@ -97,6 +107,9 @@ func (w *Worker) settleDue(ctx context.Context, c payments.Claim) {
 			w.panicked(v) // the ticket brings the payment back
 		}
 	}()
+	if c.Abandoned >= payments.AbandonedAlone {
+		defer w.abandoned.Add(-1)
+	}
 	leave := func() { w.gate.leave(1) }
 	defer func() { leave() }()
 	switch {

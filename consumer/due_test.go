@@ -94,6 +94,25 @@ func TestAbandonedIsWorkedOnAlone(t *testing.T) {
 	}
 }
 
+// After a crash many have been abandoned: those that wait to be alone do not take every slot.
+func TestManyAbandonedLeaveSlots(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config) { c.Concurrency = 64 })
+	const n = 100
+	for i := range n {
+		r.store.insert(testIntent("k"+strconv.Itoa(i)), payments.Lane(i%2+1), payments.AbandonedAlone)
+	}
+	var most atomic.Int64
+	r.gateway.submit = func(context.Context, payments.Payment) {
+		most.Store(max(most.Load(), int64(r.InFlight()))) // nobody else is here
+		time.Sleep(time.Millisecond)
+	}
+	r.runDue(func() bool { return r.store.outcomes() == n }, "all outcomes")
+	if all, twice := r.gateway.calls(); most.Load() > 32+aloneMax || all != n || twice != 1 {
+		t.Errorf("%d of 64 slots, %d calls, %d under one key", most.Load(), all, twice)
+	}
+}
+
 // One that waits to be alone keeps its lease, however long the others take.
 func TestWaitingToBeAloneKeepsTheLease(t *testing.T) {
 	t.Parallel()

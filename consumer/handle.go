@@ -29,10 +29,16 @@ func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
 		if v := recover(); v != nil {
 			w.panicked(v)
 			defer w.survive() // it comes back, and at last as a suspect
-			w.bury(ctx, m, r, refusal{reason: payments.ReasonHandlerPanic, message: "the worker panicked while it read this message"})
+			why := refusal{reason: payments.ReasonHandlerPanic, message: "the worker panicked while it read this message"}
+			if r.lane == 0 { // it was not read to its end
+				if where := cardIn(m.wire()); where != "" {
+					why = refusal{reason: payments.ReasonCardNumber, message: where + " " + cardRemedy, erase: true}
+				}
+			}
+			w.bury(ctx, m, r, why)
 		}
 	}()
-	r = read(w.Subjects, message{subject: msg.Subject(), headers: msg.Headers(), data: msg.Data()})
+	r = read(w.Subjects, m.wire())
 	if r.refusal != nil {
 		w.bury(ctx, m, r, *r.refusal)
 		return
@@ -47,6 +53,10 @@ type held struct {
 	origin     payments.MessageOrigin
 	deliveries int
 	published  time.Time
+}
+
+func (m held) wire() message {
+	return message{subject: m.Subject(), headers: m.Headers(), data: m.Data()}
 }
 
 // admit stores the payment, settles it if the ticket is ours, and acks once PostgreSQL has what must not be lost.
@@ -99,7 +109,7 @@ func (w *Worker) start(ctx context.Context, m held, r reading, request payments.
 	w.step(payments.StepBeforeAdmit, r.intent.ID())
 	for {
 		a, err := w.Store.Admit(ctx, request)
-		w.noteStore(err)
+		w.noteAdmit(err)
 		// The start of a suspect has been counted. It did not end the worker, so it is seen through: time without PostgreSQL must not count.
 		if request.Suspect == nil || !payments.Retryable(err) || w.stopping.Load() || !wait(ctx, storePause) {
 			return a, err

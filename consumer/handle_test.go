@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
@@ -175,8 +176,9 @@ func TestNothingCommittedNothingSaid(t *testing.T) {
 			if calls, _ := r.gateway.calls(); calls != 0 {
 				t.Errorf("%s: charged", verb)
 			}
-			r.starting.Lock() // nobody holds it any more
-			r.starting.Unlock()
+			if len(r.starting) != 0 {
+				t.Error("the turn of suspects was kept")
+			}
 		}
 	}
 }
@@ -310,10 +312,8 @@ func TestPanicsAnywhereElse(t *testing.T) {
 		} else if l := r.store.open(); msg.acks() != 1 || len(l) != 1 || l[0].Reason != payments.ReasonHandlerPanic || !bytes.Equal(l[0].Payload, msg.data) {
 			t.Errorf("%s: %d acks, %+v", verb, msg.acks(), l)
 		}
-		r.starting.Lock()
-		r.starting.Unlock()
-		if r.gate.inside != 0 {
-			t.Errorf("%s: a place was kept", verb)
+		if len(r.starting) != 0 || r.gate.inside != 0 {
+			t.Errorf("%s: a place or a turn was kept", verb)
 		}
 	}
 }
@@ -433,6 +433,26 @@ func TestSuspectsStartOneAtATime(t *testing.T) {
 	if r.store.outcomes() != 12 {
 		t.Errorf("%d outcomes", r.store.outcomes())
 	}
+}
+
+// A suspect that waits for its turn for long gives its slot to others.
+func TestSuspectsDoNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.starting <- struct{}{} // another one's start takes long
+		msg := newMsg("k", 3)
+		started := time.Now()
+		r.handle(context.Background(), r.from, msg)
+		if d := time.Since(started); d != suspectPatience || msg.acks() != 0 || r.store.count("suspect") != 0 || r.store.count("admit") != 0 {
+			t.Errorf("after %v: %d acks, calls %v", d, msg.acks(), r.store.calls)
+		}
+		<-r.starting
+		r.handle(context.Background(), r.from, msg)
+		if msg.acks() != 1 {
+			t.Error("not acked in its turn")
+		}
+	})
 }
 
 // A worker that drains stores what it has pulled and does not start it.

@@ -213,6 +213,9 @@ func TestIdle(t *testing.T) {
 	}
 	f.run()
 	waitFor(t, "the first poll", func() bool { return f.store.count("take") >= 2 })
+	if n := f.InFlight(); n != 0 {
+		t.Errorf("an idle worker is busy with %d payments", n)
+	}
 	const span = 2500 * time.Millisecond
 	before, takes := requests.Load(), f.store.count("take")
 	time.Sleep(span) // the span is what is measured
@@ -266,6 +269,36 @@ func TestStoreAway(t *testing.T) {
 	letters := f.store.open()
 	if _, most := f.gateway.calls(); most != 1 || len(letters) != 1 || letters[0].Reason != payments.ReasonUndecodable {
 		t.Errorf("%d calls under one key, %+v", most, letters)
+	}
+}
+
+// While every Admit fails, although PostgreSQL is there, the backlog is not pulled into failure.
+func TestBrokenStore(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	var broken atomic.Bool
+	broken.Store(true)
+	f.store.before = func(verb string, _ payments.ID) error {
+		if verb == "admit" && broken.Load() {
+			return payments.Errorf(payments.CodeInternal, "column does not exist")
+		}
+		return nil
+	}
+	const n = 300
+	for i := range n {
+		f.publish(payments.LaneInteractive, intentJSON(key(i)))
+	}
+	f.run()
+	waitFor(t, "a few failures", func() bool { return f.store.count("admit") >= brokenFrom })
+	failed := f.store.count("admit")
+	waitFor(t, "two probes", func() bool { return f.store.count("admit") >= failed+2 })
+	if d := f.info(payments.LaneInteractive).Delivered.Consumer; d > brokenFrom+20 {
+		t.Errorf("%d messages were pulled into failure", d)
+	}
+	broken.Store(false)
+	waitFor(t, "all outcomes", func() bool { return f.store.outcomes() == n && f.quiet(payments.LaneInteractive) })
+	if _, most := f.gateway.calls(); most != 1 || len(f.store.open()) != 0 {
+		t.Errorf("%d calls under one key, %+v", most, f.store.open())
 	}
 }
 

@@ -58,7 +58,7 @@ func (l *lane) pull(ctx, work context.Context) {
 	failures := 0
 	for l.w.pauseWhileAway(ctx) {
 		want := l.want
-		if l.w.storeAway.Load() {
+		if l.w.away() {
 			want = 1 // a probe: whatever fails now has to come back after AckWait
 		}
 		n := l.w.slots.acquire(ctx, l.lane, want)
@@ -96,10 +96,7 @@ func (l *lane) pullOnce(ctx, work context.Context, n int) (int, error) {
 	from := l.origin()
 	for msg := range batch.Messages() {
 		got++
-		l.w.handlers.Go(func() {
-			defer l.w.slots.release(l.lane, 1)
-			l.w.handle(work, from, msg)
-		})
+		l.w.spawn(l.lane, func() { l.w.handle(work, from, msg) })
 	}
 	return got, batch.Error()
 }

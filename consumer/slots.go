@@ -94,7 +94,7 @@ func (s *slots) release(lane payments.Lane, n int) {
 	})
 }
 
-// inUse is how many payments are in flight.
+// inUse is how many slots are taken, those of open pulls included.
 func (s *slots) inUse() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

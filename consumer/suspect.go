@@ -3,9 +3,13 @@ package consumer
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/oncepay/oncepay/payments"
 )
+
+// suspectPatience is how long a suspect waits for its turn. It keeps a slot meanwhile, and others need slots too.
+const suspectPatience = 5 * time.Second
 
 // errDealtWith: nothing is left to do with the message.
 var errDealtWith = errors.New("the message has been dealt with")
@@ -26,14 +30,23 @@ func (w *Worker) suspect(ctx context.Context, m held, r reading, request *paymen
 	case !w.sameStream(m, r):
 		return none, errDealtWith
 	}
-	w.starting.Lock()
+	patience := time.NewTimer(suspectPatience)
+	defer patience.Stop()
+	select {
+	case w.starting <- struct{}{}:
+	case <-patience.C:
+		return none, payments.Errorf(payments.CodeUnavailable, "other messages that were delivered often are before this one")
+	case <-ctx.Done():
+		return none, payments.Errorf(payments.CodeUnavailable, "the worker stops")
+	}
+	done := func() { <-w.starting }
 	held := true
 	defer func() {
 		if held {
-			w.starting.Unlock()
+			done()
 		}
 	}()
-	if w.storeAway.Load() || ctx.Err() != nil {
+	if w.storeAway.Load() {
 		return none, payments.Errorf(payments.CodeUnavailable, "the store went away while the message waited for its turn")
 	}
 	why := refusal{reason: payments.ReasonWorkerKilled, message: "the worker ended each time it began with this message"}
@@ -49,5 +62,5 @@ func (w *Worker) suspect(ctx context.Context, m held, r reading, request *paymen
 	from := m.origin
 	request.Suspect = &from
 	held = false
-	return w.starting.Unlock, nil
+	return done, nil
 }

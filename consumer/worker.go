@@ -16,6 +16,9 @@ const (
 	lastRecords = 3 * time.Second
 	// storePause is the time between two tries while the store is away.
 	storePause = time.Second
+	// brokenFrom is how many Admits in a row may fail for a reason that no time will mend before pulling slows down: what is pulled into
+	// failure comes back, and each time it looks more like a message that ends its worker.
+	brokenFrom = 8
 )
 
 // Worker competes with all other workers for intents and due tickets. Any number may run; the store decides who owns what.
@@ -26,13 +29,16 @@ type Worker struct {
 	lanes []*lane
 	dues  []*due
 
-	// starting serialises suspect messages: one at a time, so that the one that kills the process is known.
-	starting sync.Mutex
+	// starting has room for the one suspect message that may start: the one that kills the process must be known.
+	starting chan struct{}
 
 	records   context.Context // outlives the calls to Stripe: what was answered is recorded
 	storeAway atomic.Bool     // the last thing the store said was that it is unavailable
+	broken    atomic.Int64    // Admits in a row that failed for another reason
 	stopping  atomic.Bool
 	handlers  sync.WaitGroup
+	busy      atomic.Int64 // handlers that run
+	abandoned atomic.Int64 // those of them that must be alone
 }
 
 // New returns a Worker; Run starts it.
@@ -41,7 +47,7 @@ func New(c Config) (*Worker, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	w := &Worker{Config: c, slots: newSlots(c.Concurrency), records: context.Background()}
+	w := &Worker{Config: c, slots: newSlots(c.Concurrency), starting: make(chan struct{}, 1), records: context.Background()}
 	w.lanes = []*lane{
 		newLane(w, payments.LaneInteractive, c.Subjects.StreamIntents(), schema.ConsumerIntent),
 		newLane(w, payments.LaneBulk, c.Subjects.StreamBulk(), schema.ConsumerBulk),
@@ -91,7 +97,17 @@ func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 }
 
 // InFlight is how many payments this worker is busy with.
-func (w *Worker) InFlight() int { return w.slots.inUse() }
+func (w *Worker) InFlight() int { return int(w.busy.Load()) }
+
+// spawn runs a handler, which has one slot of the lane and gives it back.
+func (w *Worker) spawn(l payments.Lane, handler func()) {
+	w.busy.Add(1)
+	w.handlers.Go(func() {
+		defer w.slots.release(l, 1)
+		defer w.busy.Add(-1)
+		handler()
+	})
+}
 
 // WakeDue makes the worker look for due tickets at once.
 func (w *Worker) WakeDue() {
@@ -102,7 +118,7 @@ func (w *Worker) WakeDue() {
 
 func (w *Worker) noteInFlight() {
 	if w.Observer.InFlight != nil {
-		w.Observer.InFlight(w.slots.inUse())
+		w.Observer.InFlight(w.InFlight())
 	}
 }
 
@@ -111,9 +127,22 @@ func (w *Worker) noteStore(err error) {
 	w.storeAway.Store(err != nil && payments.Retryable(err))
 }
 
+// noteAdmit is noteStore for an Admit, which may also fail although the store is there.
+func (w *Worker) noteAdmit(err error) {
+	w.noteStore(err)
+	if payments.ErrorCode(err) == payments.CodeInternal {
+		w.broken.Add(1)
+	} else if err == nil {
+		w.broken.Store(0)
+	}
+}
+
+// away reports whether what is pulled now is likely to fail.
+func (w *Worker) away() bool { return w.storeAway.Load() || w.broken.Load() >= brokenFrom }
+
 // pauseWhileAway waits a moment while the store is away and reports whether to go on; the caller then tries with a single item.
 func (w *Worker) pauseWhileAway(ctx context.Context) bool {
-	if !w.storeAway.Load() {
+	if !w.away() {
 		return ctx.Err() == nil
 	}
 	return wait(ctx, storePause)
