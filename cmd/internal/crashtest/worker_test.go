@@ -94,6 +94,8 @@ type workerOptions struct {
 	drain       time.Duration
 	gateway     func(payments.Gateway) payments.Gateway
 	jetstream   func(jetstream.JetStream) jetstream.JetStream
+	postgres    *flakiness // of its connections
+	nats        *flakiness
 }
 
 // start starts a worker; it is stopped with the test.
@@ -103,6 +105,8 @@ func (w *world) start(o workerOptions) *worker {
 	dsn, natsURL := w.dsn, w.natsURL
 	if o.stop != nil {
 		v.drain = 100 * time.Millisecond
+	}
+	if o.stop != nil || o.postgres != nil {
 		pg, broker := devstacktest.NewProxy(w, dsn), devstacktest.NewProxy(w, natsURL)
 		dsn, natsURL = devstacktest.Via(w, dsn, pg.Addr()), devstacktest.Via(w, natsURL, broker.Addr())
 		v.proxies = []*devstacktest.Proxy{pg, broker}
@@ -150,6 +154,10 @@ func (w *world) start(o workerOptions) *worker {
 	})
 	if err != nil {
 		w.Fatal(err)
+	}
+	if o.postgres != nil {
+		v.proxies[0].OnClientData(o.postgres.hook)
+		v.proxies[1].OnClientData(o.nats.hook)
 	}
 	relaying, stopRelay := context.WithCancel(context.Background())
 	var relayed sync.WaitGroup
