@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oncepay/oncepay/cmd/internal/console"
+	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
 	"github.com/oncepay/oncepay/schema"
 )
@@ -28,6 +29,12 @@ func tenantsCommand(s *shared) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
 				t, err := store.CreateTenant(c.Context(), postgres.Tenant{ID: args[0]})
+				if payments.ErrorCode(err) == payments.CodeInvalid {
+					// Nothing is wrong with a name that is taken: whoever makes sure of a tenant goes on.
+					if exists, _ := store.TenantExists(c.Context(), args[0]); exists {
+						return NewExit(exitFailed, "oncepay: "+err.Error())
+					}
+				}
 				if err != nil {
 					return err
 				}
