@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oncepay/oncepay/deploy/devstack"
+	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 	"github.com/oncepay/oncepay/migrations"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/stripesim"
@@ -88,6 +89,31 @@ func TestOutages(t *testing.T) {
 	a := w.mustBeGood(0)
 	if len(a.Charges) != 2*each {
 		t.Errorf("%d charges, want %d", len(a.Charges), 2*each)
+	}
+}
+
+// TestStripeAway cuts every connection to Stripe for longer than two leases, with hundreds of payments on their way, and every new one.
+func TestStripeAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	wire := devstacktest.NewProxy(t, w.simURL)
+	w.simURL = devstacktest.Via(t, w.simURL, wire.Addr())
+	if err := w.sim.SetLimits(stripesim.Limits{LatencyMS: 100}); err != nil {
+		t.Fatal(err)
+	}
+	w.start(workerOptions{name: "worker 1", concurrency: 100})
+	w.start(workerOptions{name: "worker 2", concurrency: 100})
+	requests := w.sim.Summary().Requests
+	const intents = 250
+	w.publishMany("order", intents)
+	if err := w.sim.WaitRequests(t.Context(), requests+intents/4); err != nil {
+		t.Fatal(err)
+	}
+	wire.Cut()
+	pass(t.Context(), t, 2*w.times.lease+time.Second)
+	wire.Heal()
+	if a := w.mustBeGood(0); len(a.Charges) != intents {
+		t.Errorf("%d charges, want %d", len(a.Charges), intents)
 	}
 }
 

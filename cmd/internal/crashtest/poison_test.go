@@ -218,10 +218,44 @@ func TestWorkerKilled(t *testing.T) {
 	killer := w.order("killer")
 	bystanders := w.publishMany("bystander", 20)
 	w.publish(killer)
-	deaths := 0
+	if deaths := w.killUntilBuried(killer, payments.StepBeforeSubmit); deaths != payments.AbandonedMax {
+		t.Errorf("%d workers died, want %d", deaths, payments.AbandonedMax)
+	}
+	w.start(workerOptions{name: "healthy"})
+	w.mustHaveSettled(bystanders)
+	w.mustBeGood(1)
+}
+
+// TestMessageKillsWorkers: a message ends every worker before its payment is stored. From the third delivery on each start is counted, after
+// the third such start the message is a dead letter with its bytes, and it was never charged.
+func TestMessageKillsWorkers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	killer := w.order("killer")
+	bystanders := w.publishMany("bystander", 20)
+	w.publish(killer)
+	want := payments.SuspectFrom - 1 + payments.SuspectStartsMax
+	if deaths := w.killUntilBuried(killer, payments.StepBeforeAdmit); deaths != want {
+		t.Errorf("%d workers died, want %d", deaths, want)
+	}
+	w.start(workerOptions{name: "healthy"})
+	w.mustHaveSettled(bystanders)
+	a := w.mustBeGood(1)
+	if len(a.Charges) != len(bystanders) || w.status(killer.id()) != "" {
+		t.Errorf("%d charges, want those of the %d bystanders; the killer is %q", len(a.Charges), len(bystanders), w.status(killer.id()))
+	}
+	full, err := w.store.DeadLetter(t.Context(), a.Letters[0].ID)
+	if err != nil || !bytes.Equal(full.Payload, killer.body(t)) {
+		t.Errorf("the dead letter does not hold the message: %v", err)
+	}
+}
+
+// killUntilBuried lets an order end one worker after another at a step, until its dead letter says so, and returns how many died.
+func (w *world) killUntilBuried(killer order, at payments.Step) (deaths int) {
+	w.Helper()
 	for range payments.AbandonedMax + 2 {
 		v := w.start(workerOptions{name: fmt.Sprintf("worker %d", deaths+1), stop: func(s payments.Step, id payments.ID) bool {
-			return s == payments.StepBeforeSubmit && id == killer.id()
+			return s == at && id == killer.id()
 		}})
 		buried := false
 		w.await("a death, or the dead letter", func() (bool, string) {
@@ -234,23 +268,24 @@ func TestWorkerKilled(t *testing.T) {
 		}
 		deaths++
 	}
-	if deaths != payments.AbandonedMax {
-		t.Errorf("%d workers died, want %d", deaths, payments.AbandonedMax)
-	}
 	letters := w.letters()
 	if len(letters) != 1 || letters[0].Reason != payments.ReasonWorkerKilled || letters[0].IdempotencyKey != killer.Key {
-		t.Fatalf("dead letters %v, want one of worker_killed", letters)
+		w.Fatalf("dead letters %v, want one of worker_killed", letters)
 	}
-	w.start(workerOptions{name: "healthy"})
+	return deaths
+}
+
+// mustHaveSettled waits until all the orders have succeeded.
+func (w *world) mustHaveSettled(orders []order) {
+	w.Helper()
 	w.await("the bystanders", func() (bool, string) {
-		for _, o := range bystanders {
+		for _, o := range orders {
 			if s := w.status(o.id()); s != payments.StatusSucceeded {
 				return false, o.Key + " is " + string(s)
 			}
 		}
 		return true, ""
 	})
-	w.mustBeGood(1)
 }
 
 func (w *world) letters() []payments.DeadLetter {

@@ -283,7 +283,8 @@ func (w *world) await(what string, done func() (bool, string)) {
 	}
 }
 
-// rest waits until nothing is left to do: no ticket, no item in the outbox, no message that is not acked.
+// rest waits until nothing is left to do: no ticket, no item in the outbox, no message that is not acked. All the while, whoever must be acted
+// on has a ticket, and nobody else has.
 func (w *world) rest() {
 	w.Helper()
 	w.await("rest", func() (bool, string) { return w.resting(context.Background()) })
@@ -292,6 +293,9 @@ func (w *world) rest() {
 func (w *world) resting(ctx context.Context) (bool, string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	if broken, err := w.store.TicketViolations(ctx); err == nil && len(broken) > 0 {
+		w.Fatalf("on the way, ticket and status disagree: %+v", broken)
+	}
 	tickets, err := w.store.TicketCount(ctx)
 	if err != nil || tickets > 0 {
 		counts, _ := w.store.CountByStatus(ctx, tenant)
