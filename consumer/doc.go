@@ -4,5 +4,8 @@
 // than there are slots for. A message is held until its payment's outcome is recorded and gets one word, ack: no nak, no heartbeat. Where
 // nothing could be committed nothing is said, and AckWait brings the message back.
 //
+// Everybody passes the gate before claiming: a payment whose owners vanished three times is worked on alone in its process. A message that was
+// delivered often and has no row is started as a suspect, its bytes committed first, one at a time. Neither may take the slots of the others.
+//
 // Meaning is decided in package payments; what is done with a message follows from it in outcome.go, which knows nothing of Stripe.
 package consumer

@@ -199,7 +199,10 @@ func (s *fakeStore) Extend(_ context.Context, c payments.Claim, lease time.Durat
 	return c, nil
 }
 
-func (s *fakeStore) Record(_ context.Context, r payments.Recording) (payments.Recorded, error) {
+func (s *fakeStore) Record(ctx context.Context, r payments.Recording) (payments.Recorded, error) {
+	if ctx.Err() != nil {
+		return payments.Recorded{}, errAway // as a store that nobody waits for
+	}
 	if err := s.begin("record", r.Claim.Payment.ID); err != nil {
 		return payments.Recorded{}, err
 	}
