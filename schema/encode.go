@@ -126,6 +126,10 @@ func (w *writer) time(name string, value Optional[time.Time]) {
 		w.fail(name, fmt.Sprintf("the year is %d: send a time from year 1 to 9999", t.Year()))
 		return
 	}
+	if t.IsZero() {
+		w.fail(name, zeroTime)
+		return
+	}
 	w.name(name)
 	w.out = append(w.out, '"')
 	w.out = t.AppendFormat(w.out, time.RFC3339Nano)

@@ -143,7 +143,7 @@ func drawIntent(t *rapid.T) Intent {
 		in.Metadata = rapid.MapOf(text, text).Draw(t, "metadata")
 	}
 	if rapid.Bool().Draw(t, "expires set") {
-		first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
+		first, last := time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC).Unix(), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
 		at := time.Unix(rapid.Int64Range(first, last).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns"))
 		in.ExpiresAt = Some(at.UTC())
 	}

@@ -119,6 +119,8 @@ var refusals = []struct {
 	{"expires_at 30 February", `{"expires_at":"2030-02-30T12:00:00Z"}`, "expires_at", "RFC 3339", false},
 	{"expires_at year 10000", `{"expires_at":"9999-12-31T23:59:59-01:00"}`, "expires_at", "RFC 3339", false},
 	{"expires_at year 0", `{"expires_at":"0000-01-01T00:00:00Z"}`, "expires_at", "RFC 3339", false},
+	{"expires_at zero time", `{"expires_at":"0001-01-01T00:00:00Z"}`, "expires_at", "first instant", false},
+	{"expires_at zero time with offset", `{"expires_at":"0001-01-01T01:00:00+01:00"}`, "expires_at", "first instant", false},
 	{"expires_at number", `{"expires_at":1893456000}`, "expires_at", "a string", false},
 	{"expires_at card", `{"expires_at":"4242424242424242"}`, "expires_at", "RFC 3339", false},
 	{"deep", `{"metadata":{"a":` + strings.Repeat(`[`, 100_000) + `}}`, "metadata.a", "a string", true},
@@ -228,6 +230,10 @@ func TestEncodeIntentRefuses(t *testing.T) {
 		if !errors.As(err, &refused) || refused.Field != field || strings.Contains(err.Error(), "4242") {
 			t.Errorf("field %q: got %v", field, err)
 		}
+	}
+	// A receiver would take it for no expiry, and charge for ever.
+	if got, err := EncodeIntent(Intent{ExpiresAt: Some(time.Time{})}); err == nil {
+		t.Errorf("the zero time was written as %s", got)
 	}
 }
 

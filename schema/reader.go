@@ -207,7 +207,11 @@ func (r *reader) boolean(field string, to *Optional[bool]) *DecodeError {
 	return nil
 }
 
-// timestamp accepts what [ParseTime] accepts.
+// zeroTime refuses the one time that a receiver could take for none at all: some
+// senders write it for a time that they never set.
+const zeroTime = "it is the first instant of the year 1: send the time that is meant, or leave the member out"
+
+// timestamp accepts what [ParseTime] accepts, but for the zero time.
 func (r *reader) timestamp(field string, to *Optional[time.Time]) *DecodeError {
 	var text Optional[string]
 	if refused := r.text(field, &text); refused != nil {
@@ -216,6 +220,9 @@ func (r *reader) timestamp(field string, to *Optional[time.Time]) *DecodeError {
 	t, err := ParseTime(text.Value)
 	if err != nil {
 		return r.refuse(field, "it must be an RFC 3339 time with its offset, such as 2030-01-31T12:00:00Z")
+	}
+	if t.IsZero() {
+		return r.refuse(field, zeroTime)
 	}
 	*to = Some(t)
 	return nil

@@ -146,9 +146,14 @@ func (s Subjects) wildcard(kind SubjectKind) string { return s.prefix() + "." + 
 
 // Consumer is the configuration of one durable pull consumer, as data. There is
 // no back-off: with one, its first entry would replace AckWait.
+//
+// There is no filter either, since a lane's durable reads all of its stream. A
+// message published under the very subject payments.intent.> is stored, and a
+// filter of payments.intent.* would pass it over for ever.
 type Consumer struct {
-	Stream         string
-	Durable        string
+	Stream  string
+	Durable string
+	// FilterSubjects picks messages by subject; none is all of the stream.
 	FilterSubjects []string
 	AckPolicy      string
 	DeliverPolicy  string
@@ -168,8 +173,6 @@ func (s Subjects) Consumers(settings Settings) []Consumer {
 	}
 	intent, bulk := base, base
 	intent.Stream, intent.Durable = s.StreamIntents(), ConsumerIntent
-	intent.FilterSubjects = []string{s.wildcard(SubjectIntent)}
 	bulk.Stream, bulk.Durable = s.StreamBulk(), ConsumerBulk
-	bulk.FilterSubjects = []string{s.wildcard(SubjectBulk), s.wildcard(SubjectBatch)}
 	return []Consumer{intent, bulk}
 }

@@ -49,8 +49,8 @@ func TestConsumers(t *testing.T) {
 	t.Parallel()
 	consumers := Subjects{}.Consumers(Settings{StreamMaxBytes: 1 << 30, Replicas: 1, AckWait: 6 * time.Second})
 	want := []Consumer{
-		{Stream: "PAYMENTS_INTENTS", Durable: "worker-intent", FilterSubjects: []string{"payments.intent.*"}},
-		{Stream: "PAYMENTS_BULK", Durable: "worker-bulk", FilterSubjects: []string{"payments.bulk.*", "payments.batch.*"}},
+		{Stream: "PAYMENTS_INTENTS", Durable: "worker-intent"},
+		{Stream: "PAYMENTS_BULK", Durable: "worker-bulk"},
 	}
 	for i := range want {
 		want[i].AckPolicy, want[i].DeliverPolicy, want[i].ReplayPolicy = "explicit", "all", "instant"

@@ -184,6 +184,61 @@ func TestEnsureUpdatesWhatIsSafe(t *testing.T) {
 	}
 }
 
+// TestDurablesPassNothingOver publishes under subjects that look like wildcards:
+// JetStream stores such a message, and a filter would not match it.
+func TestDurablesPassNothingOver(t *testing.T) {
+	t.Parallel()
+	ctx, js := testContext(t), connect(t, devstacktest.NATS(t).URL())
+	streams, consumers := wanted(t)
+	mustEnsure(t, js, streams, consumers)
+	for i, durable := range consumers {
+		consumer, err := js.Consumer(ctx, durable.Stream, durable.Durable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pattern := range streams[i].Subjects {
+			for _, last := range []string{"acme", "*", ">"} {
+				subject := strings.TrimSuffix(pattern, "*") + last
+				ack, err := js.Publish(ctx, subject, []byte("x"), jetstream.WithExpectStream(durable.Stream))
+				if err != nil {
+					t.Fatalf("%s: %v", subject, err)
+				}
+				message, err := consumer.Next(jetstream.FetchMaxWait(5 * time.Second))
+				if err != nil {
+					t.Fatalf("%s was stored as %d and not delivered: %v", subject, ack.Sequence, err)
+				}
+				if meta, err := message.Metadata(); err != nil || meta.Sequence.Stream != ack.Sequence || message.Subject() != subject {
+					t.Errorf("got %s, %+v, %v; want %s, %d", message.Subject(), meta, err, subject, ack.Sequence)
+				}
+			}
+		}
+	}
+}
+
+// TestEnsureTakesFiltersAway: earlier durables had one.
+func TestEnsureTakesFiltersAway(t *testing.T) {
+	t.Parallel()
+	ctx, js := testContext(t), connect(t, devstacktest.NATS(t).URL())
+	streams, consumers := wanted(t)
+	streams, consumers = streams[:1], consumers[:1]
+	filtered := consumers[0]
+	filtered.FilterSubjects = streams[0].Subjects
+	mustEnsure(t, js, streams, []schema.Consumer{filtered})
+	mustPublish(t, js, streams[0], 2, 10)
+	consumer, err := js.Consumer(ctx, filtered.Stream, filtered.Durable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := consumer.Next(jetstream.FetchMaxWait(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	mustEnsure(t, js, streams, consumers)
+	info, err := consumer.Info(ctx)
+	if err != nil || info.Config.FilterSubject != "" || info.Config.FilterSubjects != nil || info.Delivered.Stream != 1 || info.NumPending != 1 {
+		t.Errorf("got %+v, %v", info, err)
+	}
+}
+
 // TestEnsureUndoesDrift covers settings that schema has no field for, since no
 // other value is right.
 func TestEnsureUndoesDrift(t *testing.T) {
@@ -240,7 +295,7 @@ func TestEnsureRefuses(t *testing.T) {
 		"another ack policy":             {func(_ jetstream.JetStream, _ *schema.Stream, c *schema.Consumer) { c.AckPolicy = "none" }, provision.ErrFixed, "ack_policy"},
 		"deliveries from now":            {func(_ jetstream.JetStream, _ *schema.Stream, c *schema.Consumer) { c.DeliverPolicy = "new" }, provision.ErrFixed, "deliver_policy"},
 		"a filter that moves on": {func(js jetstream.JetStream, _ *schema.Stream, c *schema.Consumer) {
-			c.FilterSubjects = []string{strings.ReplaceAll(c.FilterSubjects[0], "*", "acme")}
+			c.FilterSubjects = []string{"payments.intent.acme"}
 		}, provision.ErrWouldLose, "filter_subjects"},
 	}
 	for name, one := range cases {
