@@ -82,7 +82,19 @@ func (p *Progress) Done(n int) {
 		fmt.Fprintln(p.w)
 		return
 	}
-	fmt.Fprintf(p.w, "%-22s %d/%d\n", p.label, n, p.total)
+	if n != p.shown {
+		fmt.Fprintf(p.w, "%-22s %d/%d\n", p.label, n, p.total)
+	}
+}
+
+// Abandon leaves the display as it stands, so that what follows has a line of its own.
+func (p *Progress) Abandon() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		_ = p.bar.Exit()
+		fmt.Fprintln(p.w)
+	}
 }
 
 // JSON writes one document, indented.

@@ -181,7 +181,7 @@ func (d *demo) startWorker(ctx context.Context) error {
 }
 
 // run publishes, kills a worker at a third and at two thirds of the way, and waits until everything has come to rest.
-func (d *demo) run(ctx context.Context, stderr *os.File) error {
+func (d *demo) run(ctx context.Context, stderr *os.File) (err error) {
 	d.startedAt = time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -193,6 +193,11 @@ func (d *demo) run(ctx context.Context, stderr *os.File) error {
 	published := make(chan struct{})
 	go func() { producers.Wait(); close(published) }()
 	progress := console.NewProgress(stderr, "payments settled", d.options.Intents)
+	defer func() {
+		if err != nil {
+			progress.Abandon()
+		}
+	}()
 	tick := time.NewTicker(pollRest)
 	defer tick.Stop()
 	killAt := []int{d.options.Intents / 3, d.options.Intents * 2 / 3}

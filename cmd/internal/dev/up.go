@@ -102,8 +102,8 @@ func up(ctx context.Context, o upOptions, out io.Writer) (err error) {
 		return err
 	}
 	defer func() {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			err = nil // Ctrl-C while it starts is an end like any other
+		if ctx.Err() != nil {
+			err = nil // Ctrl-C while it starts is an end like any other, whatever it broke off
 		}
 	}()
 	s, err := startStack(ctx, stackOptions{dataDir: o.dataDir, natsPort: natsPort, postgresPort: o.postgresPort, stripeAddr: o.stripe})
