@@ -51,7 +51,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 	pg, broker := newFlakiness(1, 40), newFlakiness(2, 25)
 	for i := range 3 {
-		w.start(workerOptions{name: fmt.Sprintf("flaky %d", i), postgres: pg, nats: broker})
+		w.start(workerOptions{name: fmt.Sprintf("flaky %d", i), postgres: pg.hook, nats: broker.hook})
 	}
 	const intents = 300
 	orders := w.publishMany("order", intents)
@@ -67,6 +67,70 @@ func TestLostAnswers(t *testing.T) {
 	}
 	a := w.mustBeGood(0)
 	if len(a.Charges) != intents {
+		t.Errorf("%d charges, want %d", len(a.Charges), intents)
+	}
+}
+
+// stall keeps what a client sends on its way, without a word, until it is let go; then all of it arrives.
+type stall struct {
+	mu    sync.Mutex
+	until chan struct{} // nil: nothing is kept
+	kept  int
+}
+
+func (s *stall) hook([]byte) devstacktest.Action {
+	s.mu.Lock()
+	until := s.until
+	if until != nil {
+		s.kept++
+	}
+	s.mu.Unlock()
+	if until != nil {
+		<-until
+	}
+	return devstacktest.Forward
+}
+
+func (s *stall) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = make(chan struct{})
+}
+
+func (s *stall) end() (kept int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until != nil {
+		close(s.until)
+		s.until = nil
+	}
+	return s.kept
+}
+
+// TestStalledConnections lets a worker's connections to PostgreSQL go silent while its payments are at Stripe, without any error, until another
+// worker has recorded all of them. Then what was on its way arrives: commits of an owner that is none any more.
+func TestStalledConnections(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.sim.SetLimits(stripesim.Limits{LatencyMS: 150}); err != nil {
+		t.Fatal(err)
+	}
+	wire := &stall{}
+	w.start(workerOptions{name: "stalled", postgres: wire.hook})
+	t.Cleanup(func() { wire.end() })
+	before := w.sim.Summary().Requests
+	const intents = 60
+	orders := w.publishMany("order", intents)
+	if err := w.sim.WaitRequests(t.Context(), before+intents/2); err != nil {
+		t.Fatal(err)
+	}
+	wire.begin()
+	w.start(workerOptions{name: "healthy"})
+	w.mustHaveSettled(orders)
+	if wire.end() == 0 {
+		t.Error("nothing was kept on its way: the case shows nothing")
+	}
+	if a := w.mustBeGood(0); len(a.Charges) != intents {
 		t.Errorf("%d charges, want %d", len(a.Charges), intents)
 	}
 }

@@ -27,12 +27,15 @@ func TestOwnerSendsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, unhurried)
 	w.sim.SetIdempotency(false)
-	if err := w.sim.SetLimits(stripesim.Limits{LatencyMS: 100}); err != nil {
+	if err := w.sim.SetLimits(stripesim.Limits{LatencyMS: 300}); err != nil {
 		t.Fatal(err)
 	}
 	const intents = 60
-	orders := w.publishMany("order", intents)
-	w.publish(orders...) // these meet their twins in one transaction, those that follow meet their rows
+	orders := make([]order, intents)
+	for i := range orders {
+		orders[i] = w.order(fmt.Sprintf("order-%d", i))
+		w.publish(orders[i], orders[i]) // twins, which meet in one transaction; those that follow meet their rows
+	}
 	for i := range 3 {
 		w.start(workerOptions{name: fmt.Sprintf("worker %d", i)})
 	}

@@ -94,8 +94,8 @@ type workerOptions struct {
 	drain       time.Duration
 	gateway     func(payments.Gateway) payments.Gateway
 	jetstream   func(jetstream.JetStream) jetstream.JetStream
-	postgres    *flakiness // of its connections
-	nats        *flakiness
+	// postgres and nats, when set, are asked about everything that goes out on the worker's connections, once it works.
+	postgres, nats func(chunk []byte) devstacktest.Action
 }
 
 // start starts a worker; it is stopped with the test.
@@ -106,7 +106,7 @@ func (w *world) start(o workerOptions) *worker {
 	if o.stop != nil {
 		v.drain = 100 * time.Millisecond
 	}
-	if o.stop != nil || o.postgres != nil {
+	if o.stop != nil || o.postgres != nil || o.nats != nil {
 		pg, broker := devstacktest.NewProxy(w, dsn), devstacktest.NewProxy(w, natsURL)
 		dsn, natsURL = devstacktest.Via(w, dsn, pg.Addr()), devstacktest.Via(w, natsURL, broker.Addr())
 		v.proxies = []*devstacktest.Proxy{pg, broker}
@@ -155,9 +155,9 @@ func (w *world) start(o workerOptions) *worker {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if o.postgres != nil {
-		v.proxies[0].OnClientData(o.postgres.hook)
-		v.proxies[1].OnClientData(o.nats.hook)
+	if len(v.proxies) > 0 {
+		v.proxies[0].OnClientData(o.postgres)
+		v.proxies[1].OnClientData(o.nats)
 	}
 	relaying, stopRelay := context.WithCancel(context.Background())
 	var relayed sync.WaitGroup

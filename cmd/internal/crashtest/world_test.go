@@ -296,6 +296,10 @@ func (w *world) resting(ctx context.Context) (bool, string) {
 	if broken, err := w.store.TicketViolations(ctx); err == nil && len(broken) > 0 {
 		w.Fatalf("on the way, ticket and status disagree: %+v", broken)
 	}
+	// In this order: what is acked is stored, what is stored and has no ticket has its outcome, what has its outcome has its event.
+	if ok, said := w.drained(ctx); !ok {
+		return false, said
+	}
 	tickets, err := w.store.TicketCount(ctx)
 	if err != nil || tickets > 0 {
 		counts, _ := w.store.CountByStatus(ctx, tenant)
@@ -304,7 +308,7 @@ func (w *world) resting(ctx context.Context) (bool, string) {
 	if depth, err := w.store.OutboxDepth(ctx); err != nil || depth > 0 {
 		return false, fmt.Sprintf("%d items in the outbox, error %v", depth, err)
 	}
-	return w.drained(ctx)
+	return true, ""
 }
 
 // drained reports whether every message of both lanes is acked.
