@@ -60,6 +60,11 @@ func (g *Gateway) Look(ctx context.Context, p payments.Payment, progress func() 
 
 // list reads one listing to its end for everybody who has a seat. p is the payment whose id stands in the log if something is wrong.
 func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, seats []*seat) (payments.Observation, apiError) {
+	if l.to.After(g.clock.Now()) {
+		// An end that is still to come could cut off only what Stripe's clock, ahead of ours, has dated after it: then what is there would
+		// be taken for absent, and sent again.
+		l.to = time.Time{}
+	}
 	after := ""
 	for range g.pagesMax {
 		if seats = extend(seats); len(seats) == 0 {

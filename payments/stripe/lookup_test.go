@@ -193,6 +193,29 @@ func TestLookWindow(t *testing.T) {
 	}
 }
 
+type fixedClock time.Time
+
+func (c fixedClock) Now() time.Time { return time.Time(c) }
+
+// While the window's end is still to come there is none: Stripe's clock may be far ahead of ours.
+func TestLookWindowIsOpenUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	p := inDoubt()
+	end := p.LastSubmitAt.Add(lookAfter)
+	for now, query := range map[time.Time]string{
+		end.Add(-time.Nanosecond): "created[gte]=1699999700&customer=cus_1&limit=100",
+		end:                       "created[gte]=1699999700&created[lte]=1700004201&customer=cus_1&limit=100",
+	} {
+		s := newRawServer(t, inOrder(reply(200, listJSON(false))))
+		o := options(s.url)
+		o.Clock = fixedClock(now)
+		want(t, gatewayTo(t, o).Look(t.Context(), p, nil), payments.ObservedRecords)
+		if r := <-s.arrived; r.URL.RawQuery != query {
+			t.Errorf("at %v: query %s, want %s", now, r.URL.RawQuery, query)
+		}
+	}
+}
+
 func TestLookEndsWithItsTicket(t *testing.T) {
 	t.Parallel()
 	s := newRawServer(t, inOrder(reply(200, listJSON(true, stranger("pi_1"))), reply(200, listJSON(false))))
