@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,15 @@ import (
 	"github.com/oncepay/oncepay/payments/stripesim"
 )
 
-func TestMain(m *testing.M) { devstacktest.Run(m) }
+// programEnv makes this test binary the program oncepay.
+const programEnv = "TEST_BINARY_IS_ONCEPAY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programEnv) != "" {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	devstacktest.Run(m)
+}
 
 // patience is how long anything may take on a busy machine.
 const patience = 60 * time.Second

@@ -2,13 +2,11 @@ package dev
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -94,15 +92,8 @@ func (o benchOptions) check() error {
 	case !(o.duplicates >= 0 && o.duplicates <= 100):
 		return &app.UsageError{Text: "--duplicates: must be from 0 to 100"}
 	}
-	flags := map[string]string{"ONCEPAY_CONCURRENCY": strconv.Itoa(o.concurrency), "ONCEPAY_STRIPE_URL": o.stripeURL, "ONCEPAY_DATABASE_URL": o.postgresAt}
-	_, err := app.Load(source(flags))
-	var usage *app.UsageError
-	if errors.As(err, &usage) {
-		name, text, _ := strings.Cut(usage.Text, ": ")
-		flag := map[string]string{"ONCEPAY_CONCURRENCY": "--concurrency", "ONCEPAY_STRIPE_URL": "--stripe-url", "ONCEPAY_DATABASE_URL": "--postgres"}[name]
-		return &app.UsageError{Text: flag + ": " + text}
-	}
-	return err
+	return asFlags(map[string]string{"ONCEPAY_CONCURRENCY": strconv.Itoa(o.concurrency), "ONCEPAY_STRIPE_URL": o.stripeURL, "ONCEPAY_DATABASE_URL": o.postgresAt},
+		map[string]string{"ONCEPAY_CONCURRENCY": "--concurrency", "ONCEPAY_STRIPE_URL": "--stripe-url", "ONCEPAY_DATABASE_URL": "--postgres"})
 }
 
 // bench is one measurement under way.

@@ -146,6 +146,17 @@ func source(env map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 }
 
+// asFlags checks settings that were given as flags of other names, and says which flag is wrong.
+func asFlags(settings, flags map[string]string) error {
+	_, err := app.Load(source(settings))
+	var usage *app.UsageError
+	if !errors.As(err, &usage) {
+		return err
+	}
+	name, text, _ := strings.Cut(usage.Text, ": ")
+	return &app.UsageError{Text: flags[name] + ": " + text}
+}
+
 // writeEnvFile writes the environment so that a shell can source it, readable by its owner alone, in one step: whoever sees the file sees all of it.
 func writeEnvFile(path string, env map[string]string) error {
 	names := make([]string, 0, len(env))

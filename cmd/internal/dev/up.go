@@ -72,6 +72,11 @@ func (o upOptions) check() (natsPort int, err error) {
 	if o.workers < 1 || o.workers > 64 {
 		return 0, &app.UsageError{Text: "--workers: must be from 1 to 64"}
 	}
+	if err := asFlags(map[string]string{"ONCEPAY_HTTP_ADDR": orFree(o.http), "ONCEPAY_ADMIN_ADDR": orFree(o.admin)}, map[string]string{
+		"ONCEPAY_HTTP_ADDR": "--http", "ONCEPAY_ADMIN_ADDR": "--admin",
+	}); err != nil {
+		return 0, err
+	}
 	for flag, addr := range map[string]string{"--nats": o.nats, "--stripe": o.stripe, "--http": o.http, "--admin": o.admin} {
 		if addr == "" {
 			continue
@@ -231,7 +236,10 @@ func watch(ctx context.Context, children []*child) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("a worker process ended: %w", err)
+		if err == nil {
+			err = errors.New("exit status 0")
+		}
+		return fmt.Errorf("a worker process ended, and with it everything: %w", err)
 	}
 }
 

@@ -2,6 +2,8 @@ package dev
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -154,6 +156,8 @@ func TestUsage(t *testing.T) {
 		{"up --stripe " + taken, "--stripe: listen tcp " + taken},
 		{"up --http " + taken, "--http: listen tcp " + taken},
 		{"up --nats " + taken, "--nats: listen tcp " + taken},
+		{"up --http nowhere", "--http: must be host:port"},
+		{"up --admin 0.0.0.0:0", "--admin: must be on this machine"},
 		{"up --env-file /nowhere/env", "--env-file: "},
 		{"bench speed", "the only benchmark is throughput"},
 		{"bench --intents 0", "--intents: must be from 1"},
@@ -212,5 +216,97 @@ func TestWorkerProcess(t *testing.T) {
 	}
 	if _ = orphan.Wait(); orphan.ProcessState.ExitCode() != 1 {
 		t.Errorf("exit code %d: %q", orphan.ProcessState.ExitCode(), said.String())
+	}
+}
+
+// TestSimulatorAlone: it says where it is, keeps its ledger in the file, and ends with SIGTERM.
+func TestSimulatorAlone(t *testing.T) {
+	t.Parallel()
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	for want := range 2 {
+		p := start(t, "", temporary(t), nil, "stripe", "--addr", "127.0.0.1:0", "--data", ledger)
+		var url string
+		until(t, patience, func() string {
+			if _, rest, ok := strings.Cut(p.out.String(), "Stripe simulator on "); ok && strings.Contains(rest, "/_sim/faults\n") {
+				url, _, _ = strings.Cut(rest, "\n")
+				return ""
+			}
+			return "it says where it is"
+		})
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		response, err := client.Get(url + "/_sim/ledger")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document struct{ Charges []any }
+		err = json.NewDecoder(response.Body).Decode(&document)
+		if _ = response.Body.Close(); err != nil || len(document.Charges) != want {
+			t.Errorf("%d charges, want %d; %v", len(document.Charges), want, err)
+		}
+		form := strings.NewReader("amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&off_session=true&automatic_payment_methods[enabled]=true&automatic_payment_methods[allow_redirects]=never")
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/payment_intents", form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer sk_test_1")
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Idempotency-Key", fmt.Sprint("key-", want))
+		if response, err = client.Do(request); err != nil {
+			t.Fatal(err)
+		}
+		if _ = response.Body.Close(); response.StatusCode != 200 {
+			t.Errorf("a payment: %d", response.StatusCode)
+		}
+		if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if code := p.wait(); code != 0 || p.err.String() != "" {
+			t.Errorf("exit code %d: %s", code, p.err.String())
+		}
+	}
+}
+
+// TestUpEndsEarly: whatever ends it before its time, in whatever order, it leaves nothing running.
+func TestUpEndsEarly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  func(t *testing.T, p *program, envFile string)
+		code int
+		want string
+	}{
+		"interrupted while it starts": {func(t *testing.T, p *program, _ string) {
+			until(t, patience, func() string {
+				if len(family(t, p.command.Process.Pid)) > 1 {
+					return ""
+				}
+				return "something started"
+			})
+			_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGINT)
+		}, 0, ""},
+		"a worker dies": {func(t *testing.T, p *program, envFile string) {
+			p.waitUp(envFile)
+			for _, one := range family(t, p.command.Process.Pid) {
+				if strings.Contains(one.command, workerCommand) {
+					_ = syscall.Kill(one.pid, syscall.SIGKILL)
+					return
+				}
+			}
+			t.Error("no worker")
+		}, 1, "a worker process ended, and with it everything: signal: killed\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tmp, envFile := temporary(t), filepath.Join(t.TempDir(), "env")
+			p := start(t, "", tmp, nil, "up", "--env-file", envFile, "--workers", "2")
+			c.end(t, p, envFile)
+			all := family(t, p.command.Process.Pid)
+			if code := p.wait(); code != c.code || !strings.HasSuffix(p.err.String(), c.want) {
+				t.Errorf("exit code %d: %q", code, p.err.String())
+			}
+			until(t, 5*time.Second, func() string { return alive(all) })
+			if names := left(t, tmp); names != "" {
+				t.Errorf("left: %s", names)
+			}
+		})
 	}
 }
