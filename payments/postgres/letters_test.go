@@ -105,7 +105,7 @@ func TestSuspect(t *testing.T) {
 		t.Errorf("opened: %+v, %d copies", list, len(b.sent.all()))
 	}
 
-	if starts, err := b.Suspect(ctx, d); err != nil || starts < payments.SuspectStartsMax {
+	if starts, err := b.Suspect(ctx, d); err != nil || starts <= payments.SuspectStartsMax {
 		t.Errorf("Suspect of an open one: %d, %v", starts, err)
 	}
 	b.bury(d)

@@ -7,7 +7,7 @@ import (
 )
 
 // Suspect implements payments.Store: it commits that a message which was delivered often and never admitted is about to be started, and
-// returns how often that has happened; for one that is no suspect any more, at least SuspectStartsMax. It is not repeated when its answer
+// returns how often that has happened; for one that is no suspect any more, more than SuspectStartsMax. It is not repeated when its answer
 // got lost: a count that is one too high would bury a healthy message.
 func (s *Store) Suspect(ctx context.Context, letter payments.DeadLetter) (starts int, err error) {
 	if letter.Reason == "" {

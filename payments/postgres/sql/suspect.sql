@@ -4,4 +4,4 @@ VALUES ($1, nullif($2, ''), nullif($3, ''), $4, $5, $6, $7, $8, $9, nullif($10, 
     coalesce($16::timestamptz, now()), coalesce($16::timestamptz, now()))
 ON CONFLICT (stream, stream_created, stream_seq)
 DO UPDATE SET starts = d.starts + 1, tries = greatest(d.tries, excluded.tries), last_seen = excluded.last_seen
-RETURNING CASE WHEN state = 'suspect' THEN starts ELSE greatest(starts, $17::int) END
+RETURNING CASE WHEN state = 'suspect' THEN starts ELSE greatest(starts, $17::int + 1) END
