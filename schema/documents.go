@@ -96,6 +96,10 @@ type DeadLetter struct {
 	// card number is not kept.
 	Headers       map[string][]string `json:"headers,omitzero"`
 	PayloadBase64 *string             `json:"payload_base64,omitzero"`
+	// PayloadLength, in bytes, and PayloadSHA256, in hex, stand there in its
+	// place.
+	PayloadLength *int    `json:"payload_length,omitzero"`
+	PayloadSHA256 *string `json:"payload_sha256,omitzero"`
 }
 
 // DeadReasons lists the reasons of dead letters.

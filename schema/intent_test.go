@@ -54,6 +54,8 @@ var refusals = []struct {
 	{"array", `[{"amount":1}]`, "", "a JSON object", false},
 	{"string", `"4242424242424242"`, "", "a JSON object", false},
 	{"null", `null`, "", "null is not allowed", false},
+	{"begins like null", `nope`, "", "", true},
+	{"begins like true", `{"amount":tru}`, "amount", "", true},
 	{"truncated", `{"amount":4242424242424242`, "", "ends too early", true},
 	{"truncated string", `{"customer":"4242424242424242`, "customer", "ends too early", true},
 	{"trailing object", smallestIntent + `{}`, "", "follows the object", true},

@@ -133,14 +133,15 @@ func (r *reader) end() *DecodeError {
 	return nil
 }
 
-// wrongType explains a value that is not a want, or no value at all.
+// wrongType explains a value that is not a want, or no value at all. Peeking saw its first byte only, so it is read: what begins like null may be
+// no JSON.
 func (r *reader) wrongType(field string, kind jsontext.Kind, want string) *DecodeError {
-	switch kind {
-	case jsontext.KindInvalid, jsontext.KindEndObject, jsontext.KindEndArray:
+	if kind != jsontext.KindBeginObject && kind != jsontext.KindBeginArray {
 		if _, err := r.dec.ReadToken(); err != nil {
 			return r.syntax(field, err)
 		}
-	case jsontext.KindNull:
+	}
+	if kind == jsontext.KindNull {
 		return r.refuse(field, "null is not allowed: send "+want+", or leave the member out")
 	}
 	return r.refuse(field, "it must be "+want)
