@@ -2,6 +2,7 @@ package crashtest
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -133,10 +134,11 @@ func (w *world) start(o workerOptions) *worker {
 	if err != nil {
 		w.Fatal(err)
 	}
-	gateway, err := stripe.New(ctx, stripe.Options{Key: stripeKey, URL: w.simURL, Namespace: namespace, Timeout: w.times.call, Clock: w.clock, Logger: log})
-	if err != nil {
-		w.Fatal(err)
-	}
+	var gateway *stripe.Gateway
+	w.await("Stripe, at start", func() (bool, string) { // production, too, tries until it answers within the time-out
+		gateway, err = stripe.New(ctx, stripe.Options{Key: stripeKey, URL: w.simURL, Namespace: namespace, Timeout: w.times.call, Clock: w.clock, Logger: log})
+		return err == nil, fmt.Sprint(err)
+	})
 	port := payments.Gateway(gateway)
 	if o.gateway != nil {
 		port = o.gateway(gateway)
