@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"net/textproto"
 
 	"github.com/oncepay/oncepay/payments"
@@ -41,6 +42,10 @@ func DeadLetterInFull(d payments.DeadLetter) schema.DeadLetter {
 	if d.Payload != nil {
 		text := base64.StdEncoding.EncodeToString(d.Payload)
 		doc.PayloadBase64 = &text
+	}
+	if d.Payload == nil && d.PayloadSHA256 != [32]byte{} {
+		sum := hex.EncodeToString(d.PayloadSHA256[:])
+		doc.PayloadLength, doc.PayloadSHA256 = &d.PayloadLength, &sum
 	}
 	return doc
 }

@@ -133,6 +133,14 @@ func TestDeadLetter(t *testing.T) {
 	if bare := document.DeadLetterInFull(d); bare.PayloadBase64 != nil || bare.Headers != nil || bare.StreamSeq != nil || bare.Subject != nil || bare.PaymentID != nil {
 		t.Errorf("%+v", bare)
 	}
+	if shown.PayloadLength != nil || shown.PayloadSHA256 != nil {
+		t.Errorf("the payload and its hash: %+v", shown)
+	}
+	// Of a message with a card number nothing else is left to know it by.
+	d.PayloadLength, d.PayloadSHA256 = 3, [32]byte{0xAB, 31: 0xCD}
+	if erased := document.DeadLetterInFull(d); *erased.PayloadLength != 3 || *erased.PayloadSHA256 != "ab"+strings.Repeat("00", 30)+"cd" {
+		t.Errorf("%+v", erased)
+	}
 }
 
 // FuzzHeaders: whatever bytes stand in the headers, the document is JSON.

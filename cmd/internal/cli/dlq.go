@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,6 +83,9 @@ func (f *letterFilter) check() (err error) {
 		f.request.State = ""
 	default:
 		return &app.UsageError{Text: "--state: must be open, suspect, replayed, discarded or all"}
+	}
+	if reasons := schema.DeadReasons(); f.reason != "" && !slices.Contains(reasons, f.reason) {
+		return &app.UsageError{Text: "--reason: must be one of " + strings.Join(reasons, ", ")}
 	}
 	if f.request.Limit < 1 || f.request.Limit > postgres.LimitMax {
 		return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", postgres.LimitMax)}

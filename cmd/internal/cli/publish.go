@@ -146,7 +146,7 @@ func (f publishFlags) read(in io.Reader) (payments.Intent, error) {
 			return i, nil
 		}
 		at, err := schema.ParseTime(f.expiresAt)
-		if err != nil {
+		if err != nil || at.IsZero() { // the zero time would stand for none
 			return i, &app.UsageError{Text: "--expires-at: must be an RFC 3339 time such as 2026-01-31T03:00:00Z"}
 		}
 		i.ExpiresAt = at
@@ -247,7 +247,11 @@ func (s *shared) waitFor(ctx context.Context, store *postgres.Store, intent paym
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return NewExit(exitFailed, "oncepay: published, but no outcome within "+within.String()+"; `oncepay payments show` tells more, and publishing again is safe")
+			ended := "no outcome within " + within.String()
+			if errors.Is(ctx.Err(), context.Canceled) {
+				ended = "interrupted before its outcome"
+			}
+			return NewExit(exitFailed, "oncepay: published, but "+ended+"; `oncepay payments show` tells more, and publishing again is safe")
 		case <-timer.C:
 		}
 	}
