@@ -16,6 +16,8 @@ func cardIn(m message) string {
 		return "payload:"
 	case bytes.Contains(m.data, []byte(`\u`)) && payments.ContainsCardNumber(unescaped(m.data)):
 		return "payload:"
+	case bytes.IndexByte(m.data, 0) >= 0 && payments.ContainsCardNumber(withoutNULs(m.data)):
+		return "payload:"
 	case payments.ContainsCardNumber([]byte(m.subject)):
 		return "subject:"
 	}
@@ -26,6 +28,9 @@ func cardIn(m message) string {
 	}
 	return ""
 }
+
+// withoutNULs turns the digits of UTF-16 and UTF-32 into plain ones. Such a message is no JSON of ours, but its bytes would be kept.
+func withoutNULs(data []byte) []byte { return bytes.ReplaceAll(data, []byte{0}, nil) }
 
 // unescaped resolves JSON's \uXXXX wherever it stands, whether or not the bytes are JSON: a message that cannot be decoded is kept raw, and must
 // not keep a number that its reader would see.

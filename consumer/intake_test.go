@@ -170,6 +170,7 @@ func cardMessages() map[string]message {
 		"escaped, cut off":           {subject: "payments.intent.acme", data: []byte(`{"description":"` + escaped)},
 		"escaped, twice named":       body(`"customer":"` + escaped + `"`),
 		"undecodable":                {subject: "payments.intent.acme", data: []byte("card " + card)},
+		"UTF-16":                     {subject: "payments.intent.acme", data: utf16Of(goodBody[:1] + `"description":"` + card + `",` + goodBody[1:])},
 		"key":                        {subject: "payments.intent.acme", data: []byte(`{"idempotency_key":"` + card + `",` + keyless[1:])},
 		"escaped key":                {subject: "payments.intent.acme", data: []byte(`{"idempotency_key":"` + escaped + `",` + keyless[1:])},
 		"header":                     {subject: "payments.intent.acme", headers: keyHeader(card), data: []byte(keyless)},
@@ -182,6 +183,15 @@ func cardMessages() map[string]message {
 		"batch":                      {subject: "payments.batch.acme", data: []byte(`{"payments":[{"description":"` + card + `"}]}`)},
 		"as amount of another thing": body(`"payment_id":"` + card + `"`),
 	}
+}
+
+// utf16Of is how a shell that writes UTF-16 would send the text.
+func utf16Of(text string) []byte {
+	data := []byte{0xFF, 0xFE}
+	for _, c := range []byte(text) {
+		data = append(data, c, 0)
+	}
+	return data
 }
 
 // holdsCard reports whether the digits of the card stand in what is kept, in any spelling.
