@@ -17,8 +17,11 @@ import (
 	"github.com/oncepay/oncepay/schema/provision"
 )
 
-// provisionTimeout bounds one attempt to make streams and consumers.
-const provisionTimeout = 60 * time.Second
+// askTimeout bounds one question to JetStream, provisionTimeout one attempt to make streams and consumers.
+const (
+	askTimeout       = 5 * time.Second
+	provisionTimeout = 60 * time.Second
+)
 
 // ConnectNATS connects, trying again until ctx ends while NATS is away; a *UsageError says that it refuses us. Once it stands, the connection
 // goes on trying for ever: a broker that is away, or whose credentials are being changed, must not end a worker. Nothing is buffered for it
@@ -95,22 +98,36 @@ func natsAway(err error) bool {
 	}
 	var network net.Error
 	var api *jetstream.APIError
-	return errors.As(err, &network) && !badCertificate(err) || errors.As(err, &api) && api.Code == 503
+	return errors.As(err, &network) && !badCertificate(err) || errors.As(err, &api) && api.Code == 503 || errors.Is(err, jetstream.ErrJetStreamNotEnabled) ||
+		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
 }
 
 // EnsureStreams makes streams and durable consumers as the settings want them, trying again until ctx ends while JetStream is not ready.
 func EnsureStreams(ctx context.Context, js jetstream.JetStream, s Settings, log *slog.Logger) error {
 	subjects, settings := s.Streams()
 	err := retry(ctx, log, "JetStream", natsAway, func() error {
+		if err := askJetStream(ctx, js); err != nil {
+			return err
+		}
 		ctx, cancel := context.WithTimeout(ctx, provisionTimeout)
 		defer cancel()
 		return provision.Ensure(ctx, js, subjects.Streams(settings), subjects.Consumers(settings))
 	})
-	switch {
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return &UsageError{"ONCEPAY_NATS_URL: the server, or this account on it, has no JetStream; enable it there"}
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("JetStream streams: %w", err)
+	}
+	return nil
+}
+
+// askJetStream says at once when there is no JetStream to work with; provisioning would wait for one in silence. Servers without it answer like
+// those whose JetStream is still starting, so both are waited for, by name. Whatever else is wrong, such as a user who may not ask this,
+// provisioning finds out.
+func askJetStream(ctx context.Context, js jetstream.JetStream) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	_, err := js.AccountInfo(ctx)
+	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
+		return fmt.Errorf("no JetStream answers; is it enabled on the servers of ONCEPAY_NATS_URL, and for this account? %w", err)
 	}
 	return nil
 }

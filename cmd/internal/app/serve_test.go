@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -410,6 +411,21 @@ func refusingNATS(t *testing.T) (url string) {
 	})
 }
 
+// plainNATS is a server without JetStream.
+func plainNATS(t *testing.T) (url string) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("NATS does not start")
+	}
+	return s.ClientURL()
+}
+
 // TestServeRefused: what is refused by name will not mend itself; it is a mistake in the settings, in one line without the secret.
 func TestServeRefused(t *testing.T) {
 	t.Parallel()
@@ -461,6 +477,38 @@ func TestServeStartingDatabase(t *testing.T) {
 	if strings.Contains(w.log.String(), "hunter2") {
 		t.Errorf("log: %s", w.log.String())
 	}
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// TestServeRelayOnly: a process that charges nobody needs no Stripe.
+func TestServeRelayOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "http://127.0.0.1:1")
+	w.values["ONCEPAY_ROLES"], w.values["ONCEPAY_STRIPE_KEY"], w.values["ONCEPAY_ADMIN_ADDR"] = "relay", "", "off"
+	p := w.start()
+	p.waitReady(t)
+	if code, body := get(t, p.http, "/readyz"); code != 200 || p.admin != "" {
+		t.Errorf("/readyz: %d %s; admin %q", code, body, p.admin)
+	}
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// TestServeWithoutJetStream: a server without JetStream looks like one that is still starting it; the log says at once what is missing.
+func TestServeWithoutJetStream(t *testing.T) {
+	t.Parallel()
+	sim, _ := simulator(t, stripesim.Options{})
+	w := newWorld(t, sim)
+	w.values["ONCEPAY_NATS_URL"] = plainNATS(t)
+	p := w.start()
+	until(t, "it says what is missing", func() bool {
+		return strings.Contains(w.log.String(), "JetStream is not reachable yet") && strings.Contains(w.log.String(), "is it enabled on the servers of ONCEPAY_NATS_URL")
+	})
 	p.stop()
 	if err := p.wait(t); err != nil {
 		t.Errorf("Serve: %v", err)
