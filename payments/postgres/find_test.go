@@ -102,7 +102,7 @@ func TestTenants(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	ctx := context.Background()
-	for _, bad := range []Tenant{{ID: ""}, {ID: "Acme"}, {ID: "acme"}, {ID: "x", StripeAccount: "acct_2", StripeKeyRef: "file:/k"}, {ID: "x", StripeAccount: "\x00"}} {
+	for _, bad := range []Tenant{{ID: ""}, {ID: "Acme"}, {ID: "acme"}, {ID: "4242424242424242"}, {ID: "a-4242-4242-4242-4242"}, {ID: "x", StripeAccount: "acct_2", StripeKeyRef: "file:/k"}, {ID: "x", StripeAccount: "\x00"}} {
 		if _, err := b.CreateTenant(ctx, bad); payments.ErrorCode(err) != payments.CodeInvalid {
 			t.Errorf("%+v: %v", bad, err)
 		}

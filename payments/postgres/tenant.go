@@ -18,10 +18,14 @@ type Tenant struct {
 	CreatedAt     time.Time
 }
 
-// CreateTenant stores a new tenant. CodeInvalid: the id has not the form of one, it exists already, or both ways to Stripe are given.
+// CreateTenant stores a new tenant. CodeInvalid: the id has not the form of one or holds a card number, it exists already, or both ways to Stripe are given.
 func (s *Store) CreateTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	if problem := payments.CheckTenantID(t.ID); problem != "" {
 		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "tenant_id", Message: problem}
+	}
+	if payments.ContainsCardNumberString(t.ID) {
+		// Such a subject is refused anyway, and the number must not stand in a table.
+		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "tenant_id", Message: "contains what looks like a card number: choose another name"}
 	}
 	if err := checkFilters(map[string]string{"stripe_account": t.StripeAccount, "stripe_key": t.StripeKeyRef}); err != nil {
 		return Tenant{}, err
