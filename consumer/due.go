@@ -119,33 +119,49 @@ func (w *Worker) settleDue(ctx context.Context, c payments.Claim) {
 	case c.Abandoned >= payments.AbandonedAlone:
 		w.gate.leave(1)
 		leave = func() {}
-		var ok bool
-		if c, ok = w.beAlone(ctx, c); !ok {
+		claim, out, ok := w.beAlone(ctx, c)
+		if !ok {
 			return // somebody else has it, or the ticket brings it back
 		}
-		leave = w.gate.leaveAlone
+		c, leave = claim, out
 	}
 	w.step(payments.StepAfterTake, c.Payment.ID)
 	w.settle(ctx, c, time.Time{})
 }
 
+// alonePatience is how many leases a payment waits to be alone. Every call of ours ends long before; a handler that is still inside then hangs, and
+// must not keep this payment, nor everybody else who waits behind it.
+const alonePatience = 3
+
 // beAlone waits until nobody else works in this process, and keeps the lease meanwhile: one that ran out would count as abandoned once more.
-func (w *Worker) beAlone(ctx context.Context, c payments.Claim) (claim payments.Claim, ok bool) {
+// When its patience ends it goes in beside the others. leave gives the place back; without ok there is none to give back.
+func (w *Worker) beAlone(ctx context.Context, c payments.Claim) (claim payments.Claim, leave func(), ok bool) {
 	ticker := time.NewTicker(w.Lease / 3)
 	defer ticker.Stop()
+	patience := time.NewTimer(alonePatience * w.Lease)
+	defer patience.Stop()
 	queued := w.gate.queueAlone()
+	leave = func() { w.gate.giveUp(queued) }
 	defer func() {
 		if !ok {
-			w.gate.giveUp(queued)
+			leave()
 		}
 	}()
 	for inside := false; !inside; {
 		select {
 		case <-ctx.Done():
-			return c, false
+			return c, leave, false
 		case <-ticker.C:
 		case <-queued.open:
 			inside = true
+			leave = w.gate.leaveAlone
+		case <-patience.C:
+			w.Log.Error("a handler in this process hangs; a payment that should be worked on alone is worked on beside it", "payment", c.Payment.ID.String())
+			w.gate.giveUp(queued)
+			if leave = func() {}; !w.gate.enter(ctx, 1) {
+				return c, leave, false
+			}
+			inside, leave = true, func() { w.gate.leave(1) }
 		}
 		next, err := w.Store.Extend(ctx, c, w.Lease, false)
 		w.noteStore(err)
@@ -153,8 +169,8 @@ func (w *Worker) beAlone(ctx context.Context, c payments.Claim) (claim payments.
 		case err == nil:
 			c = next
 		case inside || !payments.Retryable(err):
-			return c, false
+			return c, leave, false
 		}
 	}
-	return c, true
+	return c, leave, true
 }

@@ -131,6 +131,27 @@ func TestWaitingToBeAloneKeepsTheLease(t *testing.T) {
 	}
 }
 
+// A handler that hangs for good does not keep one that waits to be alone, nor those behind it, for good.
+func TestPatienceToBeAloneEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config) {
+		c.Lease, c.Processor.Lease, c.Processor.CallTimeout = 60*time.Millisecond, 60*time.Millisecond, time.Millisecond
+	})
+	r.store.insert(testIntent("k"), payments.LaneInteractive, payments.AbandonedAlone)
+	r.gate.enter(context.Background(), 1) // it does not leave before the payment has its outcome
+	r.runDue(func() bool {
+		done := r.store.outcomes() == 1
+		if done {
+			r.gate.leave(1)
+		}
+		return done
+	}, "an outcome")
+	if !r.gate.enter(context.Background(), 1) {
+		t.Error("the gate stayed shut")
+	}
+	r.gate.leave(1)
+}
+
 // One that waits to be alone and loses its ticket, or is told to end, keeps nobody out.
 func TestGivingUpBeingAlone(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,9 @@ var errDealtWith = errors.New("the message has been dealt with")
 // release, never nil, lets the next suspect start.
 func (w *Worker) suspect(ctx context.Context, m held, r reading, request *payments.AdmitRequest) (release func(), err error) {
 	none := func() {}
-	_, err = w.Store.Find(ctx, r.tenant, r.intent.ID())
+	bounded, cancel := context.WithTimeout(ctx, commitTimeout)
+	_, err = w.Store.Find(bounded, r.tenant, r.intent.ID())
+	cancel()
 	w.noteStore(err)
 	switch {
 	case err == nil:
