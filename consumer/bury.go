@@ -132,7 +132,7 @@ func explain(reason payments.Reason, a payments.Admission, r reading) refusal {
 	case payments.ReasonKeyReused:
 		return refusal{reason: reason, message: "idempotency_key: already names another request; differs: " + strings.Join(a.Differs, ", ") + ". Publish a new payment under a new key"}
 	case payments.ReasonTenantUnknown:
-		return refusal{reason: reason, message: "tenant: does not exist; create it with `oncepay tenants create`, then replay"}
+		return refusal{reason: reason, message: "tenant: does not exist; create it with `oncepay tenants create`, then publish again"}
 	case payments.ReasonKeyInvalid:
 		return refusal{reason: reason, message: "idempotency_key: :: is reserved for the children of a batch, and no batch has this child"}
 	default:
