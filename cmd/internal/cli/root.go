@@ -60,7 +60,11 @@ func (s *shared) bind(root *cobra.Command) {
 // Execute runs a command tree until it ends or the process is told to stop, prints its error as one line and returns the exit code. It stays
 // told to stop: a second signal cuts nothing short.
 func Execute(root *cobra.Command, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signals = append(signals, syscall.SIGHUP) // the terminal was closed
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetFlagErrorFunc(flagError)

@@ -99,6 +99,11 @@ func TestUpKilled(t *testing.T) {
 	t.Parallel()
 	tmp := temporary(t)
 	data, envFile := filepath.Join(tmp, "data"), filepath.Join(t.TempDir(), "env")
+	t.Cleanup(func() { // root's PostgreSQL runs as another user, whose files stand elsewhere, behind a link
+		if real, err := filepath.EvalSymlinks(filepath.Join(data, "postgres")); err == nil {
+			_ = os.RemoveAll(real)
+		}
+	})
 	p := start(t, "", tmp, nil, "up", "--data-dir", data, "--env-file", envFile)
 	p.waitUp(envFile)
 	if code, out := oncepay(t, envFile, "publish", "--tenant", "demo", "--key", "order-1", "--amount", "9900", "--currency", "usd", "--payment-method", "pm_card_visa", "--wait"); code != 0 {
@@ -270,36 +275,45 @@ func TestSimulatorAlone(t *testing.T) {
 func TestUpEndsEarly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		end  func(t *testing.T, p *program, envFile string)
+		end  func(t *testing.T, p *program, envFile string) (seen []process)
 		code int
 		want string
 	}{
-		"interrupted while it starts": {func(t *testing.T, p *program, _ string) {
+		"interrupted while it starts": {func(t *testing.T, p *program, _ string) (seen []process) {
 			until(t, patience, func() string {
-				if len(family(t, p.command.Process.Pid)) > 1 {
+				if seen = family(t, p.command.Process.Pid); len(seen) > 1 {
 					return ""
 				}
 				return "something started"
 			})
+			defer func() { seen = append(seen, family(t, p.command.Process.Pid)...) }()
 			_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGINT)
+			return seen
 		}, 0, ""},
-		"a worker dies": {func(t *testing.T, p *program, envFile string) {
+		"its terminal is closed": {func(t *testing.T, p *program, envFile string) []process {
 			p.waitUp(envFile)
-			for _, one := range family(t, p.command.Process.Pid) {
+			seen := family(t, p.command.Process.Pid)
+			_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGHUP)
+			return seen
+		}, 0, ""},
+		"a worker dies": {func(t *testing.T, p *program, envFile string) []process {
+			p.waitUp(envFile)
+			seen := family(t, p.command.Process.Pid)
+			for _, one := range seen {
 				if strings.Contains(one.command, workerCommand) {
 					_ = syscall.Kill(one.pid, syscall.SIGKILL)
-					return
+					return seen
 				}
 			}
 			t.Error("no worker")
+			return seen
 		}, 1, "a worker process ended, and with it everything: signal: killed\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tmp, envFile := temporary(t), filepath.Join(t.TempDir(), "env")
 			p := start(t, "", tmp, nil, "up", "--env-file", envFile, "--workers", "2")
-			c.end(t, p, envFile)
-			all := family(t, p.command.Process.Pid)
+			all := c.end(t, p, envFile)
 			if code := p.wait(); code != c.code || !strings.HasSuffix(p.err.String(), c.want) {
 				t.Errorf("exit code %d: %q", code, p.err.String())
 			}
