@@ -2,6 +2,9 @@
 
 package payments
 
+// SabotageBuild tells a build that can be made to fail from all others.
+const SabotageBuild = false
+
 // Each of these constants stands for one protection that is in force. A build with the tag sabotage can remove them one at a time
 // (ONCEPAY_SABOTAGE), and tests show that the oracle then turns red: a proof that cannot fail proves nothing.
 const (

@@ -4,6 +4,9 @@ package payments
 
 import "os"
 
+// SabotageBuild tells a build that can be made to fail from all others.
+const SabotageBuild = true
+
 // The protections that ONCEPAY_SABOTAGE (look, token, owner, window or fingerprint) removes from a build made to fail.
 var (
 	SabotageNoLook        = os.Getenv("ONCEPAY_SABOTAGE") == "look"

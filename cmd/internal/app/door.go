@@ -22,7 +22,7 @@ func openDoor(name, at string, h http.Handler) (*door, error) {
 	}
 	listener, err := net.Listen("tcp", at)
 	if err != nil {
-		return nil, &UsageError{name + ": " + err.Error()}
+		return nil, &UsageError{name + ": " + err.Error() + "; choose another address, or off"}
 	}
 	d := &door{name: name, addr: listener.Addr().String(), failed: make(chan error, 1), server: &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,

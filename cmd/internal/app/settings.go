@@ -193,3 +193,20 @@ func (s Settings) CheckServe() error {
 func (s Settings) Backoff() payments.Backoff {
 	return payments.Backoff{First: s.RetryFirst, Max: s.RetryMax, SoonMax: s.LookWithin}
 }
+
+// otherNames are variables of ours that are no settings of a process, and those that commands of later versions read.
+var otherNames = []string{
+	"ONCEPAY_CONFIG", "ONCEPAY_SABOTAGE", "ONCEPAY_DEV_API_KEY", "ONCEPAY_API_URL", "ONCEPAY_API_KEY",
+}
+
+// Unknown lists the names that look like settings of ours and are none: a setting with a slip in its name would silently mean its default.
+func Unknown(names []string) []string {
+	var unknown []string
+	for _, name := range names {
+		if strings.HasPrefix(name, "ONCEPAY_") && !slices.Contains(Names(), name) && !slices.Contains(otherNames, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return slices.Compact(unknown)
+}

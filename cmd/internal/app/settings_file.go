@@ -14,23 +14,26 @@ const settingsFileMax = 1 << 20
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // File reads a settings file: KEY=VALUE lines and # comments, as `oncepay-dev up --env-file` writes them and a shell sources them. A value is
-// bare, to the end of its line, or quoted as in a shell; nothing is expanded, so that a $ in a password is a $.
-func File(path string) (Source, error) {
+// bare, to the end of its line, or quoted as in a shell; nothing is expanded, so that a $ in a password is a $. names are all that stand in it.
+func File(path string) (from Source, names []string, err error) {
 	if path == "" {
-		return func(string) (string, bool) { return "", false }, nil
+		return func(string) (string, bool) { return "", false }, nil, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &UsageError{"--config: " + err.Error()}
+		return nil, nil, &UsageError{"--config: " + err.Error()}
 	}
 	if len(data) > settingsFileMax {
-		return nil, &UsageError{fmt.Sprintf("--config: is larger than %d bytes", settingsFileMax)}
+		return nil, nil, &UsageError{fmt.Sprintf("--config: is larger than %d bytes", settingsFileMax)}
 	}
 	values, err := parseSettings(string(data))
 	if err != nil {
-		return nil, &UsageError{"--config: " + err.Error()}
+		return nil, nil, &UsageError{"--config: " + err.Error()}
 	}
-	return func(name string) (string, bool) { v, ok := values[name]; return v, ok }, nil
+	for name := range values {
+		names = append(names, name)
+	}
+	return func(name string) (string, bool) { v, ok := values[name]; return v, ok }, names, nil
 }
 
 // parseSettings reads the lines; its errors name the line and never show it.

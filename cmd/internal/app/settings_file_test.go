@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,7 +88,10 @@ func TestFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("ONCEPAY_LEASE=2m\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	from, err := File(path)
+	from, names, err := File(path)
+	if !slices.Equal(names, []string{"ONCEPAY_LEASE"}) {
+		t.Errorf("names: %q", names)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +101,7 @@ func TestFile(t *testing.T) {
 	if v, ok := from("ONCEPAY_DRAIN"); ok {
 		t.Errorf("a setting out of nothing: %q", v)
 	}
-	none, err := File("")
+	none, _, err := File("")
 	if _, ok := none("ONCEPAY_LEASE"); ok || err != nil {
 		t.Errorf("no file: %v, %v", ok, err)
 	}
@@ -107,8 +111,16 @@ func TestFile(t *testing.T) {
 	}
 	for _, path := range []string{path + ".missing", filepath.Dir(path), big} {
 		var usage *UsageError
-		if _, err := File(path); !errors.As(err, &usage) || !strings.HasPrefix(usage.Text, "--config: ") {
+		if _, _, err := File(path); !errors.As(err, &usage) || !strings.HasPrefix(usage.Text, "--config: ") {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+func TestUnknownNamesAreTold(t *testing.T) {
+	t.Parallel()
+	got := Unknown([]string{"PATH", "ONCEPAY_LEASE", "ONCEPAY_LEAS", "ONCEPAY_DEV_API_KEY", "ONCEPAY_LEAS", "ONCEPAY_"})
+	if want := []string{"ONCEPAY_", "ONCEPAY_LEAS"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +54,11 @@ func paymentsShowCommand(s *shared) *cobra.Command {
 
 func findPayment(ctx context.Context, store *postgres.Store, args []string, tenant, key string) (payments.Payment, error) {
 	if key != "" {
-		return store.FindByKey(ctx, tenant, key)
+		p, err := store.FindByKey(ctx, tenant, key)
+		if payments.ErrorCode(err) == payments.CodeNotFound {
+			err = payments.Errorf(payments.CodeNotFound, "the tenant has no payment under this key")
+		}
+		return p, err
 	}
 	id, err := payments.ParseID(args[0])
 	if err != nil {
@@ -102,7 +107,7 @@ func paymentsListCommand(s *shared) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			r.Status = payments.Status(status)
 			if status != "" && !r.Status.Stored() && r.Status != payments.StatusProcessing {
-				return &app.UsageError{Text: "--status: is no status; see `docs/STATE_MACHINE.md`"}
+				return &app.UsageError{Text: "--status: must be one of " + statusList()}
 			}
 			if r.Limit < 1 || r.Limit > postgres.LimitMax {
 				return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", postgres.LimitMax)}
@@ -149,4 +154,13 @@ func (s *shared) printList(header []string, rows [][]string, next string) error 
 		fmt.Fprintf(s.err, "more: --cursor %s\n", next)
 	}
 	return nil
+}
+
+// statusList names every status that can be asked for.
+func statusList() string {
+	names := []string{string(payments.StatusProcessing)}
+	for _, status := range payments.Statuses() {
+		names = append(names, string(status))
+	}
+	return strings.Join(names, ", ")
 }

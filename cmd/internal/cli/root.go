@@ -104,11 +104,18 @@ func (e *exitError) Error() string { return e.text }
 // NewExit returns an error that ends the program with the code after printing the text.
 func NewExit(code int, text string) error { return &exitError{code, text} }
 
-// sources are where settings come from, the strongest first.
+// sources are where settings come from, the strongest first. A name that is no setting is told, whether it stands in the environment or the file.
 func (s *shared) sources() ([]app.Source, error) {
-	file, err := app.File(s.config)
+	file, names, err := app.File(s.config)
 	if err != nil {
 		return nil, err
+	}
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		names = append(names, name)
+	}
+	for _, name := range app.Unknown(names) {
+		fmt.Fprintln(s.err, errorLine("oncepay: "+name+" is no setting of this version and means nothing; `oncepay config` lists them"))
 	}
 	flags := func(name string) (string, bool) {
 		f := s.root.PersistentFlags().Lookup(app.FlagOf(name))

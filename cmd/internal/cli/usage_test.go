@@ -43,7 +43,7 @@ func TestUsage(t *testing.T) {
 		{"payments list --limit 0", "--limit: must be from 1 to 1000"},
 		{"payments list --limit 1001", "--limit: must be from 1 to 1000"},
 		{"payments list --limit x", "--limit: must be a whole number"},
-		{"payments list --status paid", "--status: is no status"},
+		{"payments list --status paid", "--status: must be one of processing, received, "},
 		{"dlq list --limit 1001", "--limit: must be from 1 to 1000"},
 		{"dlq list --state gone", "--state: must be open"},
 		{"dlq list --reason key_resued", "--reason: must be one of undecodable, invalid"},

@@ -80,11 +80,12 @@ func Demo(ctx context.Context, o DemoOptions, stderr *os.File) (proof *Proof, er
 	if err := d.start(ctx); err != nil {
 		return nil, err
 	}
-	d.say("publishing %d intents, %d messages in all, from %d producers", o.Intents, d.work.messages, producerCount)
+	d.say("publishing %d intents from %d producers: %d messages, %d of them malformed", o.Intents, producerCount, d.work.messages, len(d.work.intents)-o.Intents)
 	d.say("what Stripe does wrong on the way: %s", o.Faults)
 	if err := d.run(ctx, stderr); err != nil {
 		return nil, err
 	}
+	d.say("checking Stripe's ledger, payments, dead letters and events ...")
 	return d.prove(ctx)
 }
 
@@ -271,16 +272,9 @@ func (d *demo) settled(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// atRest reports whether nothing is left to do anywhere: every message acked, every ticket gone, every event sent.
+// atRest reports whether nothing is left to do anywhere: every message acked, every ticket gone, every event sent. They are asked in the order in
+// which work moves on, so that none can slip past between two questions.
 func (d *demo) atRest(ctx context.Context) (bool, error) {
-	tickets, err := d.store.TicketCount(ctx)
-	if err != nil || tickets > 0 {
-		return false, err
-	}
-	outbox, err := d.store.OutboxDepth(ctx)
-	if err != nil || outbox > 0 {
-		return false, err
-	}
 	subjects, settings := d.settings.Streams()
 	for _, c := range subjects.Consumers(settings) {
 		consumer, err := d.js.Consumer(ctx, c.Stream, c.Durable)
@@ -292,7 +286,12 @@ func (d *demo) atRest(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
-	return true, nil
+	tickets, err := d.store.TicketCount(ctx)
+	if err != nil || tickets > 0 {
+		return false, err
+	}
+	outbox, err := d.store.OutboxDepth(ctx)
+	return outbox == 0, err
 }
 
 func (d *demo) close() {

@@ -3,12 +3,14 @@ package dev
 import (
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/cmd/internal/cli"
 	"github.com/oncepay/oncepay/cmd/internal/console"
+	"github.com/oncepay/oncepay/payments"
 )
 
 // Main runs the program oncepay-dev and returns its exit code.
@@ -16,8 +18,22 @@ func Main(args []string) int {
 	root := cli.Group("oncepay-dev", "The whole stack of Oncepay on this machine: demo, proof, benchmark, simulator",
 		demoCommand(), upCommand(), benchCommand(), stripeCommand())
 	root.AddCommand(childCommand())
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return checkSabotage(os.Getenv("ONCEPAY_SABOTAGE")) }
 	root.SetArgs(args)
 	return cli.Execute(root, os.Stderr)
+}
+
+// checkSabotage refuses a sabotage that would not happen: whoever asks for one must not read PROVED and believe it withstood it.
+func checkSabotage(what string) error {
+	switch {
+	case what == "":
+		return nil
+	case !payments.SabotageBuild:
+		return &app.UsageError{Text: "ONCEPAY_SABOTAGE: this build cannot be sabotaged; build it with -tags sabotage, or unset it"}
+	case !slices.Contains([]string{"look", "token", "owner", "window", "fingerprint"}, what):
+		return &app.UsageError{Text: "ONCEPAY_SABOTAGE: must be look, token, owner, window or fingerprint"}
+	}
+	return nil
 }
 
 func demoCommand() *cobra.Command {

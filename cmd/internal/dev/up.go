@@ -34,7 +34,7 @@ func upCommand() *cobra.Command {
 		Use: "up", Short: "Run JetStream, PostgreSQL, the Stripe simulator and workers until Ctrl-C", Args: cli.Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return up(c.Context(), o, os.Stdout) },
 	}
-	c.Flags().StringVar(&o.dataDir, "data-dir", "", "keep everything there; a temporary directory that is removed at the end when empty")
+	c.Flags().StringVar(&o.dataDir, "data-dir", "", "keep everything there; when empty, a temporary directory that is removed at the end (as root, PostgreSQL's files of a private directory lie in /var/lib/oncepay behind a link)")
 	c.Flags().StringVar(&o.http, "http", "", "address of health and metrics; a free port when empty")
 	c.Flags().StringVar(&o.admin, "admin", "", "second address of health and metrics, for operators; a free port when empty")
 	c.Flags().StringVar(&o.nats, "nats", "", "address of NATS on 127.0.0.1; a free port when empty")
@@ -117,6 +117,11 @@ func up(ctx context.Context, o upOptions, out io.Writer) (err error) {
 	}
 	defer s.close()
 	env := s.environment()
+	if level := os.Getenv("ONCEPAY_LOG_LEVEL"); level != "" {
+		env["ONCEPAY_LOG_LEVEL"] = level
+	} else {
+		env["ONCEPAY_LOG_LEVEL"] = "warn" // what is worth a person's while
+	}
 	env["ONCEPAY_HTTP_ADDR"], env["ONCEPAY_ADMIN_ADDR"] = orFree(o.http), orFree(o.admin)
 	key, err := prepare(ctx, env)
 	if err != nil {
@@ -134,7 +139,13 @@ func up(ctx context.Context, o upOptions, out io.Writer) (err error) {
 		}
 	}
 	announce(out, env, o)
-	return watch(ctx, children)
+	err = watch(ctx, children)
+	stopAll(children)
+	s.close()
+	if err == nil {
+		fmt.Fprintln(out, "stopped; nothing is left running")
+	}
+	return err
 }
 
 // stopAll stops all children at once.
