@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,4 +35,15 @@ func (s *Store) TicketCount(ctx context.Context) (n int64, err error) {
 func (s *Store) WALPosition(ctx context.Context) (bytes int64, err error) {
 	err = s.pool.QueryRow(ctx, query("wal_position")).Scan(&bytes)
 	return bytes, translate(err)
+}
+
+// ClockSkew is how far this process's clock is ahead of the store's, as exactly as one round trip allows.
+func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
+	var theirs time.Time
+	before := s.wall()
+	if err := s.pool.QueryRow(ctx, query("clock"), s.now()).Scan(&theirs); err != nil {
+		return 0, translate(err)
+	}
+	after := s.wall()
+	return before.Add(after.Sub(before) / 2).Sub(theirs), nil
 }

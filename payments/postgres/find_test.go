@@ -184,4 +184,7 @@ func TestCounts(t *testing.T) {
 	if after, err := b.WALPosition(ctx); after <= before || err != nil {
 		t.Errorf("WALPosition: %d, then %d, %v", before, after, err)
 	}
+	if skew, err := b.ClockSkew(ctx); skew.Abs() > time.Second || err != nil {
+		t.Errorf("ClockSkew: %s, %v", skew, err)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/oncepay/oncepay/payments"
 )
@@ -78,10 +79,26 @@ func (g *Gateway) startCall(ctx context.Context, path string) (*exchange, error)
 	case x.status == http.StatusUnauthorized && shaped:
 		return nil, setting("ONCEPAY_STRIPE_KEY", "was refused by Stripe (401); check that it is complete and was not rolled or expired")
 	case x.status == http.StatusOK, x.status == http.StatusForbidden && shaped:
-		return x, nil
+		return x, g.checkClock(x.header)
 	default:
 		return nil, unavailable(path, fmt.Sprintf("answered %d", x.status))
 	}
+}
+
+// skewMax is how far this machine's clock may be from Stripe's at start. Look-ups ask for what Stripe created since 5 minutes before a send, in
+// our time: a charge that Stripe dates before that would be taken for absent, and sent again. An HTTP date counts whole seconds.
+const skewMax = time.Minute
+
+// checkClock compares our clock with the Date of an answer (RFC 9110, section 6.6.1). A clock that was given is the caller's own matter.
+func (g *Gateway) checkClock(header http.Header) error {
+	date, err := http.ParseTime(header.Get("Date"))
+	if _, ours := g.clock.(systemClock); err != nil || !ours {
+		return nil
+	}
+	if skew := g.clock.Now().Sub(date); skew.Abs() > skewMax {
+		return setting("clock", fmt.Sprintf("of this machine differs from Stripe's by %s; set it (NTP), since look-ups by time would miss charges", skew.Round(time.Second)))
+	}
+	return nil
 }
 
 func unavailable(path, what string) error {

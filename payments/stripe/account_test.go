@@ -3,6 +3,8 @@ package stripe
 import (
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -172,5 +174,30 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 	if o, err = (Options{Key: "sk_live_0123456789", Namespace: "n", URL: DefaultURL + "/"}).complete(); err != nil || o.URL != DefaultURL {
 		t.Errorf("Stripe's own address is refused: %v", err)
+	}
+}
+
+// A machine whose clock is wrong would ask Stripe's records for the wrong hours: it does not start.
+func TestNewComparesClocks(t *testing.T) {
+	t.Parallel()
+	for skew, good := range map[time.Duration]bool{0: true, 30 * time.Second: true, 5 * time.Minute: false, -5 * time.Minute: false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Date", time.Now().Add(skew).UTC().Format(http.TimeFormat))
+			body := `{"id":"acct_1","object":"account"}`
+			if r.URL.Path == "/v1/balance" {
+				body = `{"object":"balance","livemode":false}`
+			}
+			_, _ = io.WriteString(w, body)
+		}))
+		o := options(server.URL)
+		o.Clock = nil
+		g, err := New(t.Context(), o)
+		if err == nil {
+			g.Close()
+		}
+		server.Close()
+		if good != (err == nil) || err != nil && (payments.ErrorCode(err) != payments.CodeInvalid || !strings.Contains(err.Error(), "clock")) {
+			t.Errorf("%s apart: %v", skew, err)
+		}
 	}
 }

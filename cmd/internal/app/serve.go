@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -105,6 +106,9 @@ func (v *service) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return DatabaseError(err)
 	}
+	if err := v.checkClock(ctx); err != nil {
+		return err
+	}
 	if v.nc, v.js, err = ConnectNATS(ctx, s, "oncepay", v.log); err != nil {
 		return err
 	}
@@ -127,6 +131,20 @@ func (v *service) connect(ctx context.Context) (err error) {
 		return checkSync(ctx, s)
 	}
 	return err
+}
+
+// skewMax is how far our clock may be from PostgreSQL's: leases and the times of sends are PostgreSQL's, and the last check before a send is ours.
+const skewMax = time.Minute
+
+func (v *service) checkClock(ctx context.Context) error {
+	skew, err := v.store.ClockSkew(ctx)
+	if err != nil {
+		return DatabaseError(err)
+	}
+	if skew.Abs() > skewMax {
+		return fmt.Errorf("the clock of this machine differs from PostgreSQL's by %s; set both (NTP)", skew.Round(time.Second))
+	}
+	return nil
 }
 
 func (v *service) openStore(ctx context.Context) (*postgres.Store, error) {
