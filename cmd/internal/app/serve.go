@@ -106,6 +106,9 @@ func (v *service) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return DatabaseError(err)
 	}
+	if err := v.checkNamespace(ctx); err != nil {
+		return err
+	}
 	if err := v.checkClock(ctx); err != nil {
 		return err
 	}
@@ -131,6 +134,18 @@ func (v *service) connect(ctx context.Context) (err error) {
 		return checkSync(ctx, s)
 	}
 	return err
+}
+
+// checkNamespace binds the database to the namespace before anything can be sent under it.
+func (v *service) checkNamespace(ctx context.Context) error {
+	err := v.store.PinNamespace(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case payments.ErrorCode(err) == payments.CodeInvalid:
+		return &UsageError{err.Error()}
+	}
+	return DatabaseError(err)
 }
 
 // skewMax is how far our clock may be from PostgreSQL's: leases and the times of sends are PostgreSQL's, and the last check before a send is ours.

@@ -271,6 +271,29 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// TestServeOtherNamespace: a process that was given another namespace, or forgot it, would look for payments in doubt in vain and charge them
+// again. It does not start, and names the setting.
+func TestServeOtherNamespace(t *testing.T) {
+	t.Parallel()
+	sim, _ := simulator(t, stripesim.Options{})
+	w := newWorld(t, sim)
+	w.values["ONCEPAY_NAMESPACE"] = "prod"
+	p := w.start()
+	p.waitReady(t)
+	delete(w.values, "ONCEPAY_NAMESPACE")
+	err := w.start().wait(t)
+	var usage *UsageError
+	if !errors.As(err, &usage) || !strings.HasPrefix(usage.Text, "ONCEPAY_NAMESPACE: ") || !strings.Contains(usage.Text, `"prod"`) {
+		t.Errorf("%v", err)
+	}
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	w.values["ONCEPAY_NAMESPACE"] = "prod"
+	w.start().waitReady(t)
+}
+
 // TestServeTakenPort: one line that names the setting, and nothing was started or asked.
 func TestServeTakenPort(t *testing.T) {
 	t.Parallel()

@@ -70,7 +70,7 @@ var table = []setting{
 	{"ONCEPAY_STREAM_MAX_BYTES", strconv.FormatInt(schema.DefaultStreamMaxBytes, 10), "how large each stream may grow, in bytes", false, whole(func(s *Settings) *int64 { return &s.StreamMaxBytes }, 1<<20)},
 	{"ONCEPAY_STREAM_REPLICAS", "1", "copies of each stream: 1, 3 or 5", false, replicas},
 	{"ONCEPAY_ACK_WAIT", "30s", "how long a worker may hold a message before it is delivered again", false, duration(func(s *Settings) *time.Duration { return &s.AckWait }, time.Second, time.Hour)},
-	{"ONCEPAY_NAMESPACE", "oncepay", "name of this installation: part of every key that Stripe sees; never change it", false, namespace},
+	{"ONCEPAY_NAMESPACE", "oncepay", "name of this installation: part of every key that Stripe sees; a database that was begun under another is refused", false, namespace},
 	{"ONCEPAY_STRIPE_KEY", "", "secret key of Stripe, or file:/path", true, secret(func(s *Settings) *string { return &s.StripeKey }, stripeKey)},
 	{"ONCEPAY_STRIPE_ACCOUNT", "", "account id (acct_…), needed only when the key may not read its own account", false, stripeAccount},
 	{"ONCEPAY_STRIPE_URL", "", "another server than Stripe's, such as the simulator; refused with a live key", false, stripeURL},

@@ -1,0 +1,1 @@
+SELECT namespace FROM installation

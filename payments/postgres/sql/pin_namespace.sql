@@ -1,0 +1,1 @@
+INSERT INTO installation (namespace) VALUES ($1) ON CONFLICT DO NOTHING
