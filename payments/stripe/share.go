@@ -8,14 +8,11 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-const (
-	roundSeatsMax = 256
-	// roundStretch is how much longer than one payment's own window the common one may be.
-	roundStretch = 30 * time.Minute
-)
+// roundStretch is how much longer than one payment's own window the common one may be.
+const roundStretch = 30 * time.Minute
 
 // board gathers look-ups that have no customer to list by: after an outage there are many, of almost the same window, and each would read
-// every PaymentIntent of the account in it. While one listing is read, who comes waits for the next. Nobody joins a listing that has
+// every PaymentIntent of the account in it. So a round takes any number, which the slots of the worker bound. While one listing is read, who comes waits for the next. Nobody joins a listing that has
 // begun: it may have passed the place where the payment's PaymentIntent appeared since.
 type board struct {
 	mu   sync.Mutex
@@ -35,7 +32,7 @@ func (r *round) join(l listing, s *seat) bool {
 		r.l, r.seats = l, []*seat{s}
 		return true
 	}
-	if len(r.seats) == roundSeatsMax || l.from.IsZero() || l.to.IsZero() || r.l.from.IsZero() || r.l.to.IsZero() {
+	if l.from.IsZero() || l.to.IsZero() || r.l.from.IsZero() || r.l.to.IsZero() {
 		return false
 	}
 	both := r.l
