@@ -51,6 +51,9 @@ func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.
 	results := make([]coalesce.Result[payments.Admission], len(batch))
 	for i, a := range batch {
 		results[i].Value, results[i].Err = f.answer(a)
+		if c := &results[i].Value.Claim; results[i].Value.Verdict == payments.VerdictClaimed {
+			c.LeaseUntil = s.leaseEnd(a.leaseFrom, c.LeaseUntil.Sub(a.leaseFrom), f.now[a.key()])
+		}
 	}
 	return results, nil
 }

@@ -31,7 +31,7 @@ func (s *Store) Extend(ctx context.Context, c payments.Claim, lease time.Duratio
 	if err != nil {
 		return payments.Claim{}, err
 	}
-	c.LeaseUntil = from.Add(lease)
+	c.LeaseUntil = s.leaseEnd(from, lease, now)
 	if submitting {
 		c.Payment.LastSubmitAt = now.UTC()
 	}

@@ -22,6 +22,8 @@ type Store struct {
 
 	// turn is, for each lane, the tenant that Take served last.
 	turn sync.Map
+	// clocksApart: the last lease found that our clock and PostgreSQL's disagree.
+	clocksApart atomic.Bool
 	// beforeCommit, when set, is called with the verb before a transaction's COMMIT is sent; tests hold transactions open in it.
 	beforeCommit atomic.Pointer[func(verb string)]
 }
@@ -48,11 +50,11 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	s.admits = coalesce.New(coalesce.Options[*admission]{
 		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
 		Weight: (*admission).weight, MaxWeight: flushBytesMax,
-		RetrySingly: contentFault, Retry: flushRetry, Observe: s.observe("admit"),
+		RetrySingly: oneItems, Retry: flushRetry, Observe: s.observe("admit"),
 	}, s.flushAdmit)
 	s.records = coalesce.New(coalesce.Options[payments.Recording]{
 		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
-		RetrySingly: contentFault, Retry: flushRetry, Observe: s.observe("record"),
+		RetrySingly: oneItems, Retry: flushRetry, Observe: s.observe("record"),
 	}, s.flushRecord)
 	return s, nil
 }

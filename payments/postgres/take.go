@@ -62,7 +62,7 @@ func (s *Store) take(ctx context.Context, r payments.TakeRequest, limit int, tok
 			p.StripeAccount, p.Livemode = r.Account.ID, r.Account.Livemode // pinned by this very statement
 		}
 		claims = append(claims, payments.Claim{
-			Payment: p, Token: got.ticket.Token, Lane: r.Lane, LeaseUntil: leaseFrom.Add(r.Lease), Abandoned: got.ticket.Abandoned, ClaimedAt: now.UTC(),
+			Payment: p, Token: got.ticket.Token, Lane: r.Lane, LeaseUntil: s.leaseEnd(leaseFrom, r.Lease, now), Abandoned: got.ticket.Abandoned, ClaimedAt: now.UTC(),
 		})
 	}
 	return claims, rows.Err()

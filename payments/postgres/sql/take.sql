@@ -47,7 +47,7 @@ given AS (
 ),
 ticket AS (
     UPDATE queue q SET due_at = clock.now + $3::bigint * interval '1 microsecond', token = g.token,
-        abandoned = q.abandoned + (q.token IS NOT NULL)::int
+        abandoned = least(q.abandoned + (q.token IS NOT NULL)::int, 1000) -- a count that overflowed would fail every Take of the lane
     FROM given g, clock WHERE q.tenant_id = g.tenant_id AND q.payment_id = g.payment_id
     RETURNING q.tenant_id, q.payment_id, q.due_at, q.token, q.abandoned, g.place
 ),
