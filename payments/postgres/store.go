@@ -50,11 +50,11 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	s.admits = coalesce.New(coalesce.Options[*admission]{
 		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
 		Weight: (*admission).weight, MaxWeight: flushBytesMax,
-		RetrySingly: oneItems, Retry: flushRetry, Observe: s.observe("admit"),
+		RetrySingly: contentFault, Retry: flushRetry, Observe: s.observe("admit"),
 	}, s.flushAdmit)
 	s.records = coalesce.New(coalesce.Options[payments.Recording]{
 		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
-		RetrySingly: oneItems, Retry: flushRetry, Observe: s.observe("record"),
+		RetrySingly: contentFault, Retry: flushRetry, Observe: s.observe("record"),
 	}, s.flushRecord)
 	return s, nil
 }
