@@ -54,6 +54,38 @@ func TestRecordAfterTakeover(t *testing.T) {
 	lost(t, err)
 }
 
+// TestRecordBesideALockedRow: a row that somebody keeps locked holds up its own payment, and no other.
+func TestRecordBesideALockedRow(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	claims := []payments.Claim{b.claim("locked"), b.claim("k1"), b.claim("k2"), b.claim("k3")}
+	tx, err := b.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	if _, err := tx.Exec(ctx, "SELECT FROM payments WHERE idempotency_key = 'locked' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i, c := range claims {
+		all.Go(func() {
+			_, err := b.Record(ctx, payments.Recording{Claim: c, Transition: succeeded(c.Payment), At: b.clock.Now()})
+			if (i == 0) != payments.Retryable(err) || i > 0 && err != nil {
+				t.Errorf("%s: %v", c.Payment.IdempotencyKey, err)
+			}
+		})
+	}
+	all.Wait() // the row is still locked
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if done := b.record(claims[0], succeeded(claims[0].Payment), 0); done.Sequence != 1 {
+		t.Errorf("afterwards: %+v", done)
+	}
+}
+
 // TestRecordAgain: the same recording a second time is answered from what is stored, and writes nothing.
 func TestRecordAgain(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,13 @@ func contentFault(err error) bool {
 	return false
 }
 
+// oneItems reports whether one item has failed its whole batch: by its content, or since somebody keeps its row locked (55P03,
+// lock_not_available, after lock_timeout). The others must not wait for it.
+func oneItems(err error) bool {
+	var pg *pgconn.PgError
+	return contentFault(err) || errors.As(err, &pg) && pg.Code == "55P03"
+}
+
 // transient reports whether the same again may succeed: conflicts between transactions, a server or a connection that is away, time-outs.
 func transient(err error) bool {
 	if err == nil {

@@ -50,11 +50,11 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	s.admits = coalesce.New(coalesce.Options[*admission]{
 		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
 		Weight: (*admission).weight, MaxWeight: flushBytesMax,
-		RetrySingly: contentFault, Retry: flushRetry, Observe: s.observe("admit"),
+		RetrySingly: oneItems, Retry: flushRetry, Observe: s.observe("admit"),
 	}, s.flushAdmit)
 	s.records = coalesce.New(coalesce.Options[payments.Recording]{
 		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
-		RetrySingly: contentFault, Retry: flushRetry, Observe: s.observe("record"),
+		RetrySingly: oneItems, Retry: flushRetry, Observe: s.observe("record"),
 	}, s.flushRecord)
 	return s, nil
 }
