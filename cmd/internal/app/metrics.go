@@ -84,6 +84,9 @@ func (m *Metrics) Observer() consumer.Observer {
 			if waited > 0 && s.Err == nil {
 				m.latency.Observe(waited.Seconds())
 			}
+			if s.Err == nil && s.Recorded.Payment.Status == payments.StatusStalled { // its dead letter was committed with it
+				m.deadLetters.WithLabelValues(string(payments.ReasonAttemptsExhausted)).Inc()
+			}
 		},
 		Taken:    func(l payments.Lane, n int) { m.taken.WithLabelValues(l.String()).Add(float64(n)) },
 		Buried:   func(r payments.Reason) { m.deadLetters.WithLabelValues(string(r)).Inc() },

@@ -53,6 +53,7 @@ type service struct {
 	relay    *producer.Relay
 	worker   *consumer.Worker
 	health   *Health
+	trouble  *trouble
 	front    *door // ONCEPAY_HTTP_ADDR
 	admin    *door // ONCEPAY_ADMIN_ADDR
 }
@@ -71,7 +72,7 @@ func Serve(ctx context.Context, s Settings, log *slog.Logger, o ServeOptions) er
 		return err
 	}
 	metrics := NewMetrics()
-	v := &service{settings: s, log: log, options: o, metrics: metrics, health: &Health{Metrics: metrics}}
+	v := &service{settings: s, log: log, options: o, metrics: metrics, health: &Health{Metrics: metrics}, trouble: newTrouble(log, SystemClock{}.Now)}
 	defer v.close()
 	var err error
 	if v.front, err = openDoor("ONCEPAY_HTTP_ADDR", s.HTTPAddr, v.health.Handler()); err != nil {
@@ -199,6 +200,7 @@ func (v *service) build() (err error) {
 
 func (v *service) observed(p payments.Payment, o payments.Observation) {
 	v.metrics.Observation(p, o)
+	v.trouble.observed(p, o)
 	if v.options.Observed != nil {
 		v.options.Observed(o)
 	}
@@ -206,9 +208,11 @@ func (v *service) observed(p payments.Payment, o payments.Observation) {
 
 func (v *service) observer() consumer.Observer {
 	o := v.metrics.Observer()
-	if count := o.Settled; v.options.Settled != nil {
-		o.Settled = func(l payments.Lane, s payments.Settlement, waited time.Duration) {
-			count(l, s, waited)
+	count := o.Settled
+	o.Settled = func(l payments.Lane, s payments.Settlement, waited time.Duration) {
+		count(l, s, waited)
+		v.trouble.settled(s)
+		if v.options.Settled != nil {
 			v.options.Settled(s, waited)
 		}
 	}
