@@ -36,9 +36,6 @@ const (
 	// MaxAckPending is how many messages of a lane may be held by all workers
 	// together.
 	MaxAckPending = 20_000
-	// PullMaxMessages is how many messages one worker may have asked for: what
-	// waits in a client's buffer is already on the clock of AckWait.
-	PullMaxMessages = 64
 	// DefaultAckWait is how long a worker may hold a message.
 	DefaultAckWait = 30 * time.Second
 	// DefaultStreamMaxBytes is how large one stream may grow: 10 GiB.
