@@ -138,7 +138,7 @@ func decideRecords(p Payment, o Observation, now time.Time) Transition {
 		return review(ReasonAbsent, nil) // sent at a time that nobody knows: absence cannot be proven
 	case now.Before(last.Add(AbsenceAfter)):
 		return unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1})
-	case p.AbsentAt.IsZero():
+	case p.AbsentAt.IsZero(), p.AbsentAt.After(now): // a time to come was written by a clock that was wrong, and might never be reached
 		t := unknown(p, ReasonLookingUp, Delay{AtLeast: AbsenceApart})
 		t.AbsentAt = now
 		return t
@@ -146,6 +146,8 @@ func decideRecords(p Payment, o Observation, now time.Time) Transition {
 		t := unknown(p, ReasonLookingUp, Delay{AtLeast: p.AbsentAt.Add(AbsenceApart).Sub(now)})
 		t.AbsentAt = p.AbsentAt
 		return t
+	case p.StripePaymentIntent != "":
+		return review(ReasonMissingAtStripe, nil) // Stripe has named it before: that it is not listed does not make it absent
 	case p.Expired(now):
 		return Transition{Status: StatusExpired, Reason: ReasonAbsent, ClearSubmit: true}
 	default:

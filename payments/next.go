@@ -6,6 +6,9 @@ import "time"
 // charges again (docs.stripe.com/api/idempotent_requests). One hour is left for clocks and for the send itself.
 const ResendWindow = 23 * time.Hour
 
+// ClockMargin is how far apart the clocks of PostgreSQL, Stripe and ours may be.
+const ClockMargin = 5 * time.Minute
+
 // AbsenceAfter is how long after the last send a complete listing without our PaymentIntent begins to count as proof, and AbsenceApart is
 // how far two such listings must lie apart.
 const (
@@ -43,7 +46,9 @@ func Next(p Payment, now time.Time) Action {
 }
 
 // MaySend reports whether a POST that can create a charge may still leave: not after expires_at, and not when the re-send window, which began
-// at windowStart, is over and Stripe may have forgotten the key. It is asked again right before the write.
+// at windowStart, is over and Stripe may have forgotten the key. A window that is still to begin was dated by a clock that was wrong: nobody
+// knows when it began, and look-ups around it do not see what was sent. It is asked again right before the write.
 func MaySend(p Payment, windowStart, now time.Time) bool {
-	return !p.Expired(now) && (SabotageNoResendLimit || windowStart.IsZero() || now.Before(windowStart.Add(ResendWindow)))
+	inWindow := now.Before(windowStart.Add(ResendWindow)) && !windowStart.After(now.Add(ClockMargin))
+	return !p.Expired(now) && (SabotageNoResendLimit || windowStart.IsZero() || inWindow)
 }

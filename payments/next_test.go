@@ -108,3 +108,41 @@ func TestNames(t *testing.T) {
 		t.Error("a token shows more or less than its first four bytes")
 	}
 }
+
+// TestClockThatWasWrong: times that were written by a clock ahead of ours. Nothing is sent while nobody knows when the first send was, and the
+// wait for a second listing does not last until a day that is far away.
+func TestClockThatWasWrong(t *testing.T) {
+	t.Parallel()
+	records := Observation{Kind: ObservedRecords, Account: testAccount}
+	for ahead, want := range map[time.Duration]bool{4 * time.Minute: true, 6 * time.Minute: false, 30 * 24 * time.Hour: false} {
+		first := testNow.Add(ahead)
+		if got := MaySend(Payment{}, first, testNow); got != want {
+			t.Errorf("a first send %s from now: may send %v", ahead, got)
+		}
+		p := Payment{Status: StatusUnknown, InDoubt: true, FirstSubmitAt: first, LastSubmitAt: first}
+		if got, err := Decide(p, records, testNow, 3); err != nil || got.ThenSend != want || !want && got.Status != StatusUnknown {
+			t.Errorf("a first send %s from now: %+v, %v", ahead, got, err)
+		}
+	}
+	sent := testNow.Add(-48 * time.Hour)
+	p := Payment{Status: StatusUnknown, InDoubt: true, FirstSubmitAt: sent, LastSubmitAt: sent, AbsentAt: testNow.Add(30 * 24 * time.Hour)}
+	got, err := Decide(p, records, testNow, 3)
+	if err != nil || got.Status != StatusUnknown || !got.AbsentAt.Equal(testNow) || got.Delay.AtLeast != AbsenceApart {
+		t.Errorf("a first listing that is still to come: %+v, %v", got, err)
+	}
+}
+
+// TestAbsenceOfAKnownPaymentIntent: what Stripe has named before is not absent because it is not listed, so the payment does not expire, and is
+// not taken for one that was never sent.
+func TestAbsenceOfAKnownPaymentIntent(t *testing.T) {
+	t.Parallel()
+	sent := testNow.Add(-48 * time.Hour)
+	p := Payment{
+		Intent: Intent{ExpiresAt: testNow.Add(-time.Hour)}, Status: StatusUnknown, InDoubt: true, FirstSubmitAt: sent, LastSubmitAt: sent,
+		AbsentAt: testNow.Add(-2 * time.Hour), StripePaymentIntent: "pi_1",
+	}
+	got, err := Decide(p, Observation{Kind: ObservedRecords, Account: testAccount}, testNow, 3)
+	if err != nil || got.Status != StatusNeedsReview || got.Reason != ReasonMissingAtStripe || !got.InDoubt || got.ClearSubmit {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
