@@ -20,7 +20,11 @@ func decidePending(p Payment, o Observation, now time.Time) Transition {
 			return review(ReasonMissingAtStripe, nil)
 		}
 	}
-	return stillPending(p, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter})
+	t := stillPending(p, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter})
+	if foreign(p, o.Account) {
+		t.Reason, t.Delay = ReasonAccountChanged, Delay{Long: true} // only a person can mend it, who must see it
+	}
+	return t
 }
 
 // decideObject: the PaymentIntent of a pending payment, read again.

@@ -146,3 +146,19 @@ func TestAbsenceOfAKnownPaymentIntent(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestPendingAtAnotherAccount: what can no longer be asked for says so, and says that it is being processed once it can be asked for again.
+func TestPendingAtAnotherAccount(t *testing.T) {
+	t.Parallel()
+	p := Payment{Status: StatusPending, Reason: ReasonProcessing, StripePaymentIntent: "pi_1", StripeAccount: testAccount.ID, Livemode: testAccount.Livemode}
+	got, err := Decide(p, Observation{Kind: ObservedNoRecords, Account: Account{ID: "acct_2", Livemode: true}}, testNow, 3)
+	if err != nil || got.Status != StatusPending || got.Reason != ReasonAccountChanged || got.Quiet(p) || !got.Delay.Long {
+		t.Errorf("%+v, %v", got, err)
+	}
+	p.Reason = ReasonAccountChanged
+	object := &PaymentIntent{ID: "pi_1", Status: StripeProcessing, Livemode: testAccount.Livemode}
+	got, err = Decide(p, Observation{Kind: ObservedObject, Account: testAccount, Object: object}, testNow, 3)
+	if err != nil || got.Status != StatusPending || got.Reason != ReasonProcessing || got.Quiet(p) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
