@@ -229,3 +229,40 @@ func TestTakeManyTenants(t *testing.T) {
 		t.Errorf("%d are left", len(got))
 	}
 }
+
+// TestTakeBesideALockedPayment: a payment that somebody keeps locked, as at a prompt, is passed over, and does not hold up the lane.
+func TestTakeBesideALockedPayment(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b := open(t)
+	claims := b.claims(5)
+	b.clock.Advance(time.Hour)
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	prompt, err := conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := prompt.Exec(ctx, "SELECT FROM payments WHERE id = $1 FOR UPDATE", claims[2].Payment.ID[:]); err != nil {
+		t.Fatal(err)
+	}
+	all := payments.TakeRequest{Lane: payments.LaneInteractive, Limit: 10, Lease: time.Minute, Account: account}
+	for _, c := range b.take(all) {
+		if c.Payment.ID == claims[2].Payment.ID {
+			t.Error("a locked payment was given out")
+		}
+		b.record(c, succeeded(c.Payment), 0)
+	}
+	if n, err := b.TicketCount(ctx); n != 1 || err != nil {
+		t.Errorf("%d tickets are left, %v; want that of the locked payment", n, err)
+	}
+	if err := prompt.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.take(all); len(got) != 1 || got[0].Payment.ID != claims[2].Payment.ID {
+		t.Errorf("after the lock: %+v", got)
+	}
+}

@@ -37,10 +37,11 @@ chosen AS MATERIALIZED (
 ),
 locked AS (
     SELECT q.tenant_id, q.payment_id, q.token, c.place
-    FROM chosen c JOIN queue q ON q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id, clock
+    FROM chosen c JOIN queue q ON q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id
+        JOIN payments p ON p.tenant_id = q.tenant_id AND p.id = q.payment_id, clock
     WHERE q.lane + 0 = $1::int2 AND q.due_at <= clock.now -- asked again of the locked row; + 0 leaves the primary key as the only way to it
     ORDER BY c.place LIMIT $2::int
-    FOR UPDATE OF q SKIP LOCKED
+    FOR UPDATE OF q, p SKIP LOCKED -- the payment too: to wait for one that somebody keeps locked would hold up the lane
 ),
 given AS (
     SELECT l.tenant_id, l.payment_id, l.place, ($4::bytea[])[row_number() OVER (ORDER BY l.place)] AS token FROM locked l
