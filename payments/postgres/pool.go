@@ -12,6 +12,7 @@ import (
 // connectionSettings hold on every connection of ours. A transaction that was forgotten must not hold up vacuum for ever. The planner is kept
 // to nested loops over indexes: a plan that was made while a table was empty, and then kept, read whole tables once they had grown. A row that
 // somebody keeps locked (a session at a prompt, a worker that was stopped in the middle) must hold up its own item, not the batch (see oneItems).
+// A commit is one that survives: a server, database or role that is set to answer before that would lose payments whose message is acked.
 var connectionSettings = map[string]string{
 	"application_name":                    "oncepay",
 	"timezone":                            "UTC",
@@ -19,6 +20,7 @@ var connectionSettings = map[string]string{
 	"idle_in_transaction_session_timeout": "30000",
 	"statement_timeout":                   "60000",
 	"lock_timeout":                        "2000",
+	"synchronous_commit":                  "on",
 	"enable_seqscan":                      "off",
 	"enable_hashjoin":                     "off",
 	"enable_mergejoin":                    "off",
