@@ -129,7 +129,7 @@ func (w *Worker) settleDue(ctx context.Context, c payments.Claim) {
 	w.settle(ctx, c, time.Time{})
 }
 
-// alonePatience is how many leases a payment waits to be alone. Every call of ours ends long before; a handler that is still inside then hangs, and
+// alonePatience is how many leases a payment waits to be alone. Every call of ours but a very long listing ends long before; a handler that is still inside then mostly hangs, and
 // must not keep this payment, nor everybody else who waits behind it.
 const alonePatience = 3
 
@@ -156,7 +156,7 @@ func (w *Worker) beAlone(ctx context.Context, c payments.Claim) (claim payments.
 			inside = true
 			leave = w.gate.leaveAlone
 		case <-patience.C:
-			w.Log.Error("a handler in this process hangs; a payment that should be worked on alone is worked on beside it", "payment", c.Payment.ID.String())
+			w.Log.Error("a handler in this process hangs, or reads a very long listing; a payment that should be worked on alone is worked on beside it", "payment", c.Payment.ID.String())
 			w.gate.giveUp(queued)
 			if leave = func() {}; !w.gate.enter(ctx, 1) {
 				return c, leave, false
