@@ -129,8 +129,8 @@ func (w *Worker) settleDue(ctx context.Context, c payments.Claim) {
 	w.settle(ctx, c, time.Time{})
 }
 
-// alonePatience is how many leases a payment waits to be alone. Every call of ours but a very long listing ends long before; a handler that is still inside then mostly hangs, and
-// must not keep this payment, nor everybody else who waits behind it.
+// alonePatience is how many leases a payment waits to be alone. Every call of ours but a very long listing ends long before; a handler that is
+// still inside then mostly hangs, and must not keep this payment, nor everybody else who waits behind it.
 const alonePatience = 3
 
 // beAlone waits until nobody else works in this process, and keeps the lease meanwhile: one that ran out would count as abandoned once more.
