@@ -32,7 +32,7 @@ func cardIn(m message) string {
 // withoutNULs turns the digits of UTF-16 and UTF-32 into plain ones. Such a message is no JSON of ours, but its bytes would be kept.
 func withoutNULs(data []byte) []byte { return bytes.ReplaceAll(data, []byte{0}, nil) }
 
-// unescaped resolves JSON's \uXXXX wherever it stands, whether or not the bytes are JSON: a message that cannot be decoded is kept raw, and must
+// unescaped resolves JSON's \uhhhh wherever it stands, whether or not the bytes are JSON: a message that cannot be decoded is kept raw, and must
 // not keep a number that its reader would see.
 func unescaped(data []byte) []byte {
 	out := make([]byte, 0, len(data))

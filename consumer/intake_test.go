@@ -135,7 +135,7 @@ func TestReadNotesBusinessFaults(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"amount":   strings.Replace(goodBody, "9900", "-1", 1),
-		"currency": strings.Replace(goodBody, "USD", "XXX", 1),
+		"currency": strings.Replace(goodBody, "USD", "ZZZ", 1),
 		"method":   `{"idempotency_key":"order-1","amount":1,"currency":"usd"}`,
 		"kind":     goodBody[:len(goodBody)-1] + `,"kind":"refund","payment_id":"pay_1"}`,
 		"metadata": goodBody[:len(goodBody)-1] + `,"metadata":{"oncepay_x":"1"}}`,

@@ -177,20 +177,14 @@ func TestBulkBacklogDoesNotDelayACheckout(t *testing.T) {
 	<-f.js.PublishAsyncComplete()
 	f.run()
 	waitFor(t, "the backlog to be at work", func() bool { return f.store.outcomes() > 100 })
-	var times []time.Duration
 	for i := range 5 {
 		id := testIntent("checkout" + strconv.Itoa(i)).ID()
-		started := time.Now()
 		f.publish(payments.LaneInteractive, intentJSON("checkout"+strconv.Itoa(i)))
 		waitFor(t, "a checkout", func() bool { return f.store.status(id) == payments.StatusSucceeded })
-		times = append(times, time.Since(started))
 	}
+	// One that had waited behind the backlog would have its outcome after it.
 	if done := f.store.outcomes(); done >= n {
-		t.Error("the backlog was over too early: the test shows nothing")
-	}
-	slices.Sort(times)
-	if times[2] > 300*time.Millisecond {
-		t.Errorf("checkouts took %v", times)
+		t.Errorf("%d outcomes of %d before the last checkout", done, n)
 	}
 	waitFor(t, "the backlog's end", func() bool { return f.store.outcomes() == n+5 })
 	if _, most := f.gateway.calls(); most != 1 {
@@ -237,7 +231,8 @@ func TestIdle(t *testing.T) {
 	}
 	slices.Sort(times)
 	t.Logf("%.1f calls per second; from publish to outcome: median %v, most %v", perSecond, times[7], times[14])
-	if times[7] > 50*time.Millisecond || times[13] > 300*time.Millisecond {
+	// One that waited for the end of an open pull would take half of it at the median. The machine may be slow, but not that slow.
+	if times[7] > pullExpiry/4 {
 		t.Errorf("from publish to outcome: %v", times)
 	}
 }
