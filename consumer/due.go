@@ -75,7 +75,11 @@ func (d *due) take(ctx, work context.Context) (more bool, err error) {
 	}
 	defer func() { w.gate.leave(n - taken) }()
 	w.step(payments.StepBeforeTake, payments.ID{})
-	claims, err := w.Store.Take(ctx, payments.TakeRequest{Lane: d.lane, Limit: n, Lease: w.Lease, Account: w.Processor.Gateway.Account("")})
+	account, err := w.Processor.Gateway.Account(ctx, "")
+	if err != nil {
+		return false, err
+	}
+	got, err := w.Store.Take(ctx, payments.TakeRequest{Lane: d.lane, Limit: n, Lease: w.Lease, Account: account})
 	if ctx.Err() == nil {
 		w.noteStore(err)
 	}
@@ -85,6 +89,7 @@ func (d *due) take(ctx, work context.Context) (more bool, err error) {
 		}
 		return false, err
 	}
+	claims := got.Claims
 	taken = len(claims)
 	if taken > 0 && w.Observer.Taken != nil {
 		w.Observer.Taken(d.lane, taken)

@@ -157,9 +157,9 @@ func (r *fakeRow) claim(lease time.Duration) payments.Claim {
 	}
 }
 
-func (s *fakeStore) Take(_ context.Context, r payments.TakeRequest) ([]payments.Claim, error) {
+func (s *fakeStore) Take(_ context.Context, r payments.TakeRequest) (payments.Taking, error) {
 	if err := s.begin("take", payments.ID{}); err != nil {
-		return nil, err
+		return payments.Taking{}, err
 	}
 	defer s.mu.Unlock()
 	var claims []payments.Claim
@@ -174,8 +174,10 @@ func (s *fakeStore) Take(_ context.Context, r payments.TakeRequest) ([]payments.
 		row.token, row.due = payments.Token{0xFF, byte(s.tokens >> 8), byte(s.tokens)}, time.Now().Add(r.Lease)
 		claims = append(claims, row.claim(r.Lease))
 	}
-	return claims, nil
+	return payments.Taking{Claims: claims}, nil
 }
+
+func (s *fakeStore) Throttle(context.Context, payments.Account) error { return nil }
 
 func (s *fakeStore) heldLocked(c payments.Claim) (*fakeRow, error) {
 	row := s.rows[c.Payment.ID]
@@ -309,7 +311,9 @@ type fakeGateway struct {
 	observe func(p payments.Payment) payments.Observation
 }
 
-func (*fakeGateway) Account(string) payments.Account { return testAccount }
+func (*fakeGateway) Account(context.Context, string) (payments.Account, error) {
+	return testAccount, nil
+}
 
 func (g *fakeGateway) Submit(ctx context.Context, s payments.Submission) payments.Observation {
 	if err := s.MayLeave(); err != nil {

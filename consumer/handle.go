@@ -61,9 +61,11 @@ func (m held) wire() message {
 
 // admit stores the payment, settles it if the ticket is ours, and acks once PostgreSQL has what must not be lost.
 func (w *Worker) admit(ctx context.Context, m held, r reading) {
+	// Without its account the payment is stored all the same; its ticket waits for somebody who knows it.
+	account, unknown := w.Processor.Gateway.Account(ctx, r.tenant)
 	request := payments.AdmitRequest{
-		Intent: r.intent, Lane: r.lane, Claim: !w.stopping.Load(), Token: w.NewToken(), Lease: w.Lease,
-		Account: w.Processor.Gateway.Account(r.tenant), Refused: r.refused, ExistingOnly: r.existingOnly,
+		Intent: r.intent, Lane: r.lane, Claim: unknown == nil && !w.stopping.Load(), Token: w.NewToken(), Lease: w.Lease,
+		Account: account, Refused: r.refused, ExistingOnly: r.existingOnly,
 	}
 	id := r.intent.ID()
 	a, err := w.start(ctx, m, r, request)

@@ -127,7 +127,7 @@ func (s worldStore) Record(_ context.Context, r Recording) (Recorded, error) {
 
 type worldGateway struct{ *world }
 
-func (g worldGateway) Account(string) Account { return testAccount }
+func (g worldGateway) Account(context.Context, string) (Account, error) { return testAccount, nil }
 
 func (g worldGateway) find(id string) *PaymentIntent {
 	for i := range g.stripe {

@@ -14,10 +14,10 @@ type Clock interface {
 type AdmitRequest struct {
 	Intent  Intent
 	Lane    Lane
-	Claim   bool          // give the caller the ticket at once
+	Claim   bool          // give the caller the ticket at once, if the account's rate budget has room
 	Token   Token         // random, one per request; needed when Claim is set
 	Lease   time.Duration // until when a claimed ticket is the caller's
-	Account Account       // pinned to the row with the first token
+	Account Account       // pinned to the row with the first token; needed when Claim is set
 	// Refused, when set, says that the intent must not be inserted; an existing row is still compared with it.
 	Refused *ValidationError
 	// ExistingOnly is for keys that only a batch may create: insert nothing, attach if the row is there.
@@ -46,6 +46,8 @@ type Admission struct {
 	Payment Payment  // the row that is there now, for exists, conflict, stored and claimed
 	Claim   Claim    // for claimed
 	Differs []string // for a conflict: the names of the fields that differ
+	// Wait is set when a ticket was stored and not given for want of budget: the time until the account's budget has room again.
+	Wait time.Duration
 }
 
 // TakeRequest asks for due tickets.
@@ -53,7 +55,14 @@ type TakeRequest struct {
 	Lane    Lane
 	Limit   int // at most so many claims
 	Lease   time.Duration
-	Account Account // for payments that have none pinned yet
+	Account Account // the installation's own: for payments that have none pinned yet, of tenants without a way to Stripe of their own
+}
+
+// Taking is the answer to a TakeRequest.
+type Taking struct {
+	Claims []Claim
+	// Wait is set when due tickets of the lane were left for want of budget: the time until one of their accounts has room again.
+	Wait time.Duration
 }
 
 // Recording writes what an owner found out.
@@ -76,8 +85,13 @@ type Recorded struct {
 type Store interface {
 	// Admit stores a payment and its ticket if the key is new, and reads whichever row is there. No other codes.
 	Admit(ctx context.Context, r AdmitRequest) (Admission, error)
-	// Take moves due tickets to now + lease under fresh tokens, tenants in turn; the only takeover there is. No other codes.
-	Take(ctx context.Context, r TakeRequest) ([]Claim, error)
+	// Take moves due tickets to now + lease under fresh tokens, tenants in turn, as far as their accounts' budgets have room; the only
+	// takeover there is. A ticket whose payment has no account pinned and whose tenant's account is not known yet is given all the same,
+	// without an account: nothing may be sent for it. No other codes.
+	Take(ctx context.Context, r TakeRequest) (Taking, error)
+	// Throttle halves the rate of the account's budget, which then grows back to the setting; Stripe said 429. Several in one second are
+	// one. Without a rate set it does nothing. No other codes.
+	Throttle(ctx context.Context, a Account) error
 	// Extend moves the end of a lease to now + lease; with submitting it commits last_submit_at before a send. CodeTicketLost.
 	Extend(ctx context.Context, c Claim, lease time.Duration, submitting bool) (Claim, error)
 	// Record writes an outcome, its timeline entry and its event, and deletes the ticket or sets its next due time, only if the claim's
@@ -108,8 +122,9 @@ type Submission struct {
 
 // Gateway speaks to Stripe. It returns observations, never errors: whatever happens on the way proves something or proves nothing.
 type Gateway interface {
-	// Account is the account and mode that the tenant's payments go to, as Stripe itself named it at start.
-	Account(tenantID string) Account
+	// Account is the account and mode that the tenant's payments go to, as Stripe itself named it. CodeUnavailable: it is not known yet and
+	// could not be read now; CodeInvalid: the tenant's way to Stripe is set wrongly. Then nothing is sent for the tenant from here.
+	Account(ctx context.Context, tenantID string) (Account, error)
 	// Submit creates and confirms the PaymentIntent. Exactly one HTTP request leaves, or none.
 	Submit(ctx context.Context, s Submission) Observation
 	// Look lists Stripe's records of the payment. progress is called before every page; an error from it ends the look-up.

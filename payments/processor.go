@@ -77,7 +77,7 @@ func (p *Processor) Settle(ctx, recordCtx context.Context, c Claim) Settlement {
 		t, c, err = p.look(ctx, c)
 	case ActionRetrieve:
 		o := p.Gateway.Retrieve(ctx, c.Payment)
-		t, err = p.decide(c, o)
+		t, err = p.decide(ctx, c, o)
 	case ActionExpire:
 		t = Expire(c.Payment)
 	default:
@@ -103,7 +103,7 @@ func (p *Processor) send(ctx context.Context, c Claim) (Transition, error) {
 		MayLeave:  func() error { return p.mayLeave(c) },
 	})
 	p.step(StepAfterSubmit, pay.ID)
-	return p.decide(c, o)
+	return p.decide(ctx, c, o)
 }
 
 // mayLeave is the last check before the write. It looks at the wall clock, since a process can sleep between token and send.
@@ -148,7 +148,7 @@ func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error
 	if lost != nil {
 		return Transition{}, c, lost
 	}
-	t, err := p.decide(c, o)
+	t, err := p.decide(ctx, c, o)
 	if err != nil || !t.ThenSend {
 		return t, c, err
 	}
@@ -161,12 +161,16 @@ func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error
 	return t, next, err
 }
 
-func (p *Processor) decide(c Claim, o Observation) (Transition, error) {
+func (p *Processor) decide(ctx context.Context, c Claim, o Observation) (Transition, error) {
 	if p.OnObservation != nil {
 		p.OnObservation(c.Payment, o)
 	}
+	if o.Kind == ObservedRateLimited {
+		_ = p.Store.Throttle(ctx, o.Account) // should that fail, the next 429 says it again
+	}
 	return Decide(c.Payment, o, p.Clock.Now(), p.TriesMax)
 }
+
 
 // record commits the transition. While PostgreSQL is away it is tried again as long as recordCtx allows: what Stripe has answered should not
 // have to be asked again.

@@ -73,7 +73,8 @@ func (s storeOf) Record(ctx context.Context, r Recording) (Recorded, error) {
 
 // Everything else of a Store is none of the Processor's business; calling it panics.
 func (s storeOf) Admit(context.Context, AdmitRequest) (Admission, error) { panic("Admit") }
-func (s storeOf) Take(context.Context, TakeRequest) ([]Claim, error)     { panic("Take") }
+func (s storeOf) Take(context.Context, TakeRequest) (Taking, error)      { panic("Take") }
+func (s storeOf) Throttle(context.Context, Account) error                { return nil }
 func (s storeOf) BuryMessage(context.Context, DeadLetter) error          { panic("BuryMessage") }
 func (s storeOf) Suspect(context.Context, DeadLetter) (int, error)       { panic("Suspect") }
 func (s storeOf) Find(context.Context, string, ID) (Payment, error)      { panic("Find") }
@@ -86,7 +87,7 @@ func (s storeOf) Evidence(context.Context, string, ID, func(Payment) (Transition
 
 type gatewayOf struct{ *bench }
 
-func (g gatewayOf) Account(string) Account { return testAccount }
+func (g gatewayOf) Account(context.Context, string) (Account, error) { return testAccount, nil }
 
 // Submit asks MayLeave before anything leaves, as a Gateway must.
 func (g gatewayOf) Submit(_ context.Context, s Submission) Observation {

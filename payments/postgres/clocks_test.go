@@ -30,11 +30,11 @@ func TestClocksApart(t *testing.T) {
 		judge("Extend", c, err)
 		b.clock.Advance(time.Hour)
 		taken, err := s.Take(ctx, payments.TakeRequest{Lane: payments.LaneInteractive, Limit: 1, Lease: time.Minute, Account: b.claiming(intent("acme", "any", 1)).Account})
-		if len(taken) != 1 {
-			t.Fatalf("%d taken", len(taken))
+		if len(taken.Claims) != 1 {
+			t.Fatalf("%d taken", len(taken.Claims))
 		}
-		judge("Take", taken[0], err)
-		b.record(taken[0], unknown("looking_up"), 24*time.Hour)
+		judge("Take", taken.Claims[0], err)
+		b.record(taken.Claims[0], unknown("looking_up"), 24*time.Hour)
 	}
 }
 

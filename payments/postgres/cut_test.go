@@ -141,10 +141,11 @@ func TestCommitAnswerLost(t *testing.T) {
 			c := openCut(t)
 			c.store("acme", "k", payments.LaneInteractive)
 			c.at(query("take"), action)
-			got, err := c.far.Take(ctx, payments.TakeRequest{Lane: 1, Limit: 1, Lease: time.Minute, Account: account})
+			taking, err := c.far.Take(ctx, payments.TakeRequest{Lane: 1, Limit: 1, Lease: time.Minute, Account: account})
 			if err != nil {
 				t.Fatal(err)
 			}
+			got := taking.Claims
 			if len(got) == 0 { // it was committed: nobody has it until the lease is over
 				c.clock.Advance(2 * time.Minute)
 				got = c.take(payments.TakeRequest{Limit: 1})

@@ -180,7 +180,7 @@ func (b *bench) take(r payments.TakeRequest) []payments.Claim {
 	if err != nil {
 		b.t.Fatalf("Take: %v", err)
 	}
-	return list
+	return list.Claims
 }
 
 func (b *bench) find(c payments.Claim) payments.Payment {

@@ -12,13 +12,13 @@ const takeMax = 1000
 
 // Take implements payments.Store: it gives the caller due tickets of a lane under fresh tokens, tenants in turn. A ticket whose last owner
 // recorded nothing has Abandoned one higher. Tickets of a Take whose commit got lost come back when their lease is over.
-func (s *Store) Take(ctx context.Context, r payments.TakeRequest) ([]payments.Claim, error) {
+func (s *Store) Take(ctx context.Context, r payments.TakeRequest) (payments.Taking, error) {
 	limit := min(r.Limit, takeMax)
 	if limit <= 0 {
-		return nil, nil
+		return payments.Taking{}, nil
 	}
 	if r.Lease <= 0 {
-		return nil, payments.Errorf(payments.CodeInvalid, "a take needs a lease")
+		return payments.Taking{}, payments.Errorf(payments.CodeInvalid, "a take needs a lease")
 	}
 	tokens := make([][]byte, limit)
 	for i := range tokens {
@@ -33,12 +33,12 @@ func (s *Store) Take(ctx context.Context, r payments.TakeRequest) ([]payments.Cl
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return payments.Taking{}, err
 	}
 	if len(claims) > 0 {
 		s.turn.Store(r.Lane, claims[len(claims)-1].Payment.TenantID)
 	}
-	return claims, nil
+	return payments.Taking{Claims: claims}, nil
 }
 
 func (s *Store) take(ctx context.Context, r payments.TakeRequest, limit int, tokens [][]byte, after string) ([]payments.Claim, error) {
@@ -67,3 +67,6 @@ func (s *Store) take(ctx context.Context, r payments.TakeRequest, limit int, tok
 	}
 	return claims, rows.Err()
 }
+
+// Throttle implements payments.Store: no budget is kept without a rate.
+func (s *Store) Throttle(context.Context, payments.Account) error { return nil }

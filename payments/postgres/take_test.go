@@ -73,7 +73,8 @@ func TestTakeKeepsAForeignAccount(t *testing.T) {
 	b := open(t)
 	c := b.claim("k")
 	b.record(c, waiting(payments.ReasonNotSent), 0)
-	got, err := b.Take(context.Background(), payments.TakeRequest{Lane: 1, Limit: 1, Lease: time.Minute, Account: payments.Account{ID: "acct_other"}})
+	taking, err := b.Take(context.Background(), payments.TakeRequest{Lane: 1, Limit: 1, Lease: time.Minute, Account: payments.Account{ID: "acct_other"}})
+	got := taking.Claims
 	if err != nil || len(got) != 1 || got[0].Payment.StripeAccount != account.ID || !got[0].Payment.Livemode {
 		t.Fatalf("Take: %+v, %v", got, err)
 	}
@@ -165,11 +166,12 @@ func TestTakeRace(t *testing.T) {
 	for i := range 9 {
 		wg.Go(func() {
 			for empty := 0; empty < 3; {
-				got, err := stores[i%3].Take(context.Background(), payments.TakeRequest{Lane: 1, Limit: 7, Lease: time.Minute, Account: account})
+				taking, err := stores[i%3].Take(context.Background(), payments.TakeRequest{Lane: 1, Limit: 7, Lease: time.Minute, Account: account})
 				if err != nil {
 					t.Errorf("Take: %v", err)
 					return
 				}
+				got := taking.Claims
 				if len(got) == 0 {
 					empty++
 				}

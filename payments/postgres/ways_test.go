@@ -65,7 +65,7 @@ func (w *walk) step() {
 		if err != nil {
 			w.rt.Fatal(err)
 		}
-		for _, c := range got {
+		for _, c := range got.Claims {
 			if _, mine := w.entries[c.Payment.ID]; mine {
 				w.given(c)
 			}

@@ -88,8 +88,8 @@ func TestNewReadsAccountAndMode(t *testing.T) {
 				defer g.Close()
 			}
 			checkError(t, err, c.fails, c.code)
-			if err == nil && (g.Account("any") != c.want || g.Account("") != c.want) {
-				t.Errorf("account %+v, want %+v", g.Account("any"), c.want)
+			if err == nil && (g.account != c.want) {
+				t.Errorf("account %+v, want %+v", g.account, c.want)
 			}
 			if s.posts.Load() != 0 {
 				t.Error("a POST left at start")

@@ -69,7 +69,7 @@ func newGateway(o Options) *Gateway {
 }
 
 // Account returns the account and mode that Stripe named at start; it is the same for every tenant.
-func (g *Gateway) Account(string) payments.Account { return g.account }
+func (g *Gateway) Account(context.Context, string) (payments.Account, error) { return g.account, nil }
 
 // Close closes the connections that are idle. Calls that are running end as they would have.
 func (g *Gateway) Close() { g.idle.CloseIdleConnections() }

@@ -49,7 +49,7 @@ func newSim(t *testing.T, opts stripesim.Options, change ...func(*Options)) sim 
 // payment returns a payment that is pinned to the simulator's account and has been sent now.
 func (s sim) payment(change ...func(*payments.Payment)) payments.Payment {
 	return testPayment(append([]func(*payments.Payment){func(p *payments.Payment) {
-		p.StripeAccount, p.FirstSubmitAt, p.LastSubmitAt = s.Account("").ID, s.Now(), s.Now()
+		p.StripeAccount, p.FirstSubmitAt, p.LastSubmitAt = s.account.ID, s.Now(), s.Now()
 	}}, change...)...)
 }
 

@@ -131,10 +131,13 @@ func (v *service) connect(ctx context.Context) (err error) {
 	if payments.ErrorCode(err) == payments.CodeInvalid {
 		return &UsageError{err.Error()}
 	}
-	if err == nil && v.gateway.Account("").Livemode {
+	if err != nil {
+		return err
+	}
+	if own, _ := v.gateway.Account(ctx, ""); own.Livemode {
 		return checkSync(ctx, s)
 	}
-	return err
+	return nil
 }
 
 // checkNamespace binds the database to the namespace before anything can be sent under it.
