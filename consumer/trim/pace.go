@@ -1,0 +1,72 @@
+package trim
+
+import "time"
+
+// A purge holds up the stream's publishers while it runs: one of 100,000 messages about 100 ms. So steps are small, they grow only as long as
+// one takes less than stepTarget, and while nobody is in danger of being refused all steps together take a tenth of the time.
+const (
+	stepMin    = 100
+	stepFirst  = 500
+	stepMax    = 10_000
+	stepTarget = 10 * time.Millisecond
+	restMin    = 20 * time.Millisecond
+	restMax    = time.Second
+)
+
+// pace chooses the size of the next step from how long the last ones took.
+type pace struct{ size uint64 }
+
+func (p *pace) next(urgent bool) uint64 {
+	if p.size == 0 {
+		p.size = stepFirst
+	}
+	if urgent {
+		return stepMax
+	}
+	return p.size
+}
+
+// took learns that n sequences took d.
+func (p *pace) took(n uint64, d time.Duration) {
+	switch {
+	case d > 2*stepTarget:
+		p.size = max(min(p.size, n)/2, stepMin)
+	case d < stepTarget/2 && n >= p.size:
+		p.size = min(2*p.size, stepMax)
+	}
+}
+
+// rest is the pause after a step that took d.
+func rest(d time.Duration, urgent bool) time.Duration {
+	if urgent {
+		return min(d, restMax)
+	}
+	return min(max(9*d, restMin), restMax)
+}
+
+// The time between two looks at a stream. Three tenths of it are free at a look that finds nothing to do. At fillRate, which is 60,000 intents
+// of 500 bytes a second, they last ten seconds with 1 GiB, a hundred with the default of 10 GiB, and 10 ms with the smallest stream. So a look
+// comes at least twice within that time, and four times within the time that is left at the rate that was seen.
+const (
+	fillRate  = 32 << 20 // bytes a second
+	lookMax   = time.Second
+	lookOver  = 100 * time.Millisecond // while what is acked has to go as soon as it is acked
+	lookMin   = 5 * time.Millisecond
+	lookCalm  = time.Minute // between two looks for what has aged
+	perSecond = float64(time.Second)
+)
+
+// lookAgain is how long the next look may wait; rate is in bytes a second, 0 where it is not known.
+func lookAgain(s streamState, rate float64) time.Duration {
+	if s.maxBytes <= 0 {
+		return lookMax
+	}
+	pause := time.Duration(float64(s.share(100-highPercent)) / fillRate / 2 * perSecond)
+	if free := float64(s.maxBytes) - float64(s.bytes); rate > 0 {
+		pause = min(pause, time.Duration(max(free, 0)/rate/4*perSecond))
+	}
+	if s.above(highPercent) {
+		pause = min(pause, lookOver)
+	}
+	return min(max(pause, lookMin), lookMax)
+}
