@@ -1,0 +1,260 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/migrations"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/postgres"
+)
+
+// checkSchema compares the database's steps with this build's, and applies none.
+func checkSchema(ctx context.Context, x *examination) verdict {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	steps, err := migrations.Status(ctx, x.settings.DatabaseURL)
+	if err != nil {
+		return bad("do what PostgreSQL's message says; its log says more", "%s", x.said(app.DatabaseError(err)))
+	}
+	at, err := migrations.Version(ctx, x.settings.DatabaseURL)
+	if err != nil {
+		return bad("do what PostgreSQL's message says; its log says more", "%s", x.said(app.DatabaseError(err)))
+	}
+	return judgeSchema(steps, at, migrations.Target())
+}
+
+func judgeSchema(steps []migrations.Step, at, target int64) verdict {
+	var missing []string
+	for _, s := range steps {
+		if !s.Applied {
+			missing = append(missing, s.Name)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return bad("run `oncepay migrate up`, or start `oncepay serve`, which does the same", "the database is at version %d and this program needs %d; missing: %s", at, target, join(missing))
+	case at > target:
+		return warn("run the newer program here too", "the database is at version %d, made by a newer program; this one knows %d", at, target)
+	}
+	return good("version %d, as this program needs", at)
+}
+
+// privileges are what a serving process does to each table. On tables that are not named here it must be able to read.
+var privileges = map[string]string{
+	"payments":       "SELECT, INSERT, UPDATE",
+	"queue":          "SELECT, INSERT, UPDATE, DELETE",
+	"payment_events": "SELECT, INSERT",
+	"outbox":         "SELECT, INSERT, UPDATE, DELETE",
+	"dead_letters":   "SELECT, INSERT, UPDATE, DELETE",
+	"tenants":        "SELECT, INSERT",
+	"api_keys":       "SELECT, INSERT, UPDATE",
+	"installation":   "SELECT, INSERT",
+}
+
+// checkPrivileges asks what the role may do, and does none of it.
+func checkPrivileges(ctx context.Context, x *examination) verdict {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	var tables []string
+	missing := map[string][]string{}
+	err := x.reading(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid)
+			AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('payments')) ORDER BY relname`)
+		if err != nil {
+			return err
+		}
+		if tables, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+			return err
+		}
+		for _, table := range tables {
+			wanted := privileges[table]
+			if wanted == "" {
+				wanted = "SELECT"
+			}
+			for _, privilege := range strings.Split(wanted, ", ") {
+				var has bool
+				if err := tx.QueryRow(ctx, `SELECT has_table_privilege(quote_ident($1), $2)`, table, privilege).Scan(&has); err != nil {
+					return err
+				}
+				if !has {
+					missing[table] = append(missing[table], privilege)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return x.unanswered(err)
+	}
+	return judgePrivileges(x.user(), tables, missing)
+}
+
+// user is the role that the settings name.
+func (x *examination) user() string { return x.pool.Config().ConnConfig.User }
+
+func judgePrivileges(role string, tables []string, missing map[string][]string) verdict {
+	var lacks, grants []string
+	for _, table := range tables {
+		if m := strings.Join(missing[table], ", "); m != "" {
+			lacks = append(lacks, table+" ("+m+")")
+			grants = append(grants, "GRANT "+m+" ON "+table)
+		}
+	}
+	if len(lacks) > 0 {
+		return bad(join(grants)+" TO the role", "role %s lacks rights on %s", role, join(lacks))
+	}
+	return good("role %s has its rights on %s", role, count(len(tables), "table"))
+}
+
+// checkNamespace: under another namespace payments in doubt are looked for in vain, and charged again. A database without one is left so.
+func checkNamespace(ctx context.Context, x *examination) verdict {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	var pinned string
+	err := x.row(ctx, `SELECT namespace FROM installation`, &pinned)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return good("not bound yet; the first `oncepay serve` binds the database to %q", x.settings.Namespace)
+	case err != nil:
+		return x.unanswered(err)
+	case pinned != x.settings.Namespace:
+		return bad(fmt.Sprintf("set ONCEPAY_NAMESPACE to %q, or use another database", pinned),
+			"ONCEPAY_NAMESPACE is %q, but the database was begun under %q: payments in doubt would be charged again", x.settings.Namespace, pinned)
+	}
+	return good("%q, as in the settings", pinned)
+}
+
+// checkTickets is the query of invariant I2. It reads all payments.
+func checkTickets(ctx context.Context, x *examination) verdict {
+	store, err := postgres.Open(ctx, x.settings.DatabaseURL, postgres.Options{PoolSize: 1, Namespace: x.settings.Namespace, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return bad("do what PostgreSQL's message says; its log says more", "%s", x.said(err))
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		_ = store.Close(ctx)
+	}()
+	violations, err := store.TicketViolations(ctx)
+	if err != nil {
+		return x.unanswered(err)
+	}
+	return judgeTickets(violations)
+}
+
+// violationsMax is how many payments the query returns at most.
+const violationsMax = 1000
+
+func judgeTickets(violations []postgres.Violation) verdict {
+	if len(violations) == 0 {
+		return good("every payment that somebody must act on has its ticket, and no other has one")
+	}
+	var shown []string
+	for _, v := range violations {
+		status := string(v.Status)
+		if status == "" {
+			status = "no such payment"
+		}
+		shown = append(shown, fmt.Sprintf("%s of %s (%s, %s)", v.ID, v.TenantID, status, v.What))
+	}
+	n := count(len(violations), "payment")
+	if len(violations) >= violationsMax {
+		n = "at least " + n
+	}
+	return bad("this is a bug, or somebody wrote to the tables by hand: `oncepay payments show ID` tells what happened; keep what you see and report it",
+		"%s with a ticket too few or too many: %s", n, join(shown))
+}
+
+// overdue is how long due work, or a message to be sent, may lie before somebody should ask whether anybody works on it.
+const overdue = time.Minute
+
+// checkDue: a ticket that is due is taken within a moment where a worker has room.
+func checkDue(ctx context.Context, x *examination) verdict {
+	n, oldest, err := x.backlog(ctx, `SELECT count(*), coalesce(extract(epoch FROM now() - min(due_at)), 0)::float8 FROM queue WHERE due_at <= now()`)
+	if err != nil {
+		return x.unanswered(err)
+	}
+	return judgeDue(n, oldest)
+}
+
+func judgeDue(n int, oldest time.Duration) verdict {
+	switch {
+	case n == 0:
+		return good("no payment is due")
+	case oldest > overdue:
+		return warn("is a worker running (`oncepay serve`), and does Stripe answer it? Its log and its metrics tell", "%s due and not taken, the oldest for %s", count(n, "payment"), age(oldest))
+	}
+	return good("%s due, the oldest for %s", count(n, "payment"), age(oldest))
+}
+
+// checkOutbox: what stands here has happened, and nobody has been told. A row has no time of its own; its event or dead letter has.
+func checkOutbox(ctx context.Context, x *examination) verdict {
+	n, oldest, err := x.backlog(ctx, `SELECT (SELECT count(*) FROM outbox), coalesce((
+		SELECT extract(epoch FROM now() - coalesce(e.at, l.last_seen)) FROM (SELECT * FROM outbox ORDER BY id LIMIT 1) o
+		LEFT JOIN payment_events e ON e.tenant_id = o.tenant_id AND e.payment_id = o.payment_id AND e.sequence = o.sequence
+		LEFT JOIN dead_letters l ON l.id = o.dead_letter_id), 0)::float8`)
+	if err != nil {
+		return x.unanswered(err)
+	}
+	return judgeOutbox(n, oldest)
+}
+
+func judgeOutbox(n int, oldest time.Duration) verdict {
+	switch {
+	case n == 0:
+		return good("empty: every event has its place in the stream")
+	case oldest > overdue:
+		return warn("is a relay running (`oncepay serve` with the role relay), and may it publish? Its log tells", "%s not published yet, the oldest of %s ago", count(n, "message"), age(oldest))
+	}
+	return good("%s on the way, the oldest of %s ago", count(n, "message"), age(oldest))
+}
+
+// backlog asks for a number and the age of the oldest in seconds.
+func (x *examination) backlog(ctx context.Context, sql string) (n int, oldest time.Duration, err error) {
+	var seconds float64
+	err = x.row(ctx, sql, &n, &seconds)
+	return n, time.Duration(seconds * float64(time.Second)), err
+}
+
+// checkAttention counts what waits for a person or for Stripe's records. It reads all payments, and is information: a shop has such payments.
+func checkAttention(ctx context.Context, x *examination) verdict {
+	states := []string{string(payments.StatusUnknown), string(payments.StatusNeedsReview), string(payments.StatusStalled)}
+	counts := map[string]int{}
+	letters := 0
+	err := x.reading(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT status, count(*) FROM payments WHERE status = ANY ($1) GROUP BY status`, states)
+		if err != nil {
+			return err
+		}
+		var status string
+		var n int
+		if _, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error { counts[status] = n; return nil }); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `SELECT count(*) FROM dead_letters WHERE state = 'open'`).Scan(&letters)
+	})
+	if err != nil {
+		return x.unanswered(err)
+	}
+	return judgeAttention(counts, letters, states)
+}
+
+func judgeAttention(counts map[string]int, letters int, states []string) verdict {
+	if len(counts) == 0 && letters == 0 {
+		return good("no payment is %s, no dead letter is open", strings.Join(states, ", "))
+	}
+	var shown []string
+	for _, state := range slices.Sorted(slices.Values(states)) {
+		shown = append(shown, fmt.Sprintf("%d %s", counts[state], state))
+	}
+	return good("payments: %s; dead letters: %d open (`oncepay payments list --status S`, `oncepay dlq list`)", strings.Join(shown, ", "), letters)
+}

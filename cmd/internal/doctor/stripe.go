@@ -1,0 +1,82 @@
+package doctor
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	stripego "github.com/stripe/stripe-go/v76"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/stripe"
+)
+
+// stripeLimit bounds a call to Stripe here; ONCEPAY_STRIPE_TIMEOUT is how long a charge may take.
+const stripeLimit = 10 * time.Second
+
+// checkStripe reaches Stripe's server without the key: whatever it answers, it is there, and says what time it is.
+func checkStripe(ctx context.Context, x *examination) verdict {
+	address := x.settings.StripeURL
+	if address == "" {
+		address = stripe.DefaultURL
+	}
+	ctx, cancel := context.WithTimeout(ctx, stripeLimit)
+	defer cancel()
+	before := x.clock.Now()
+	response, err := get(ctx, address+"/")
+	if err != nil {
+		return bad("look at the network, DNS and proxy (HTTPS_PROXY) of this machine, and at ONCEPAY_STRIPE_URL", "%s cannot be reached: %s", address, x.said(err))
+	}
+	response.Body.Close()
+	after := x.clock.Now()
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		x.stripeNow = between(before, after, date.Add(500*time.Millisecond)) // it counts whole seconds
+	}
+	if response.StatusCode >= 500 {
+		return warn("see https://status.stripe.com; payments wait meanwhile", "%s answers %s", address, response.Status)
+	}
+	return good("%s answers within %s", address, age(after.Sub(before)))
+}
+
+// checkAccount reads which account the key belongs to, as every worker does at its start.
+func checkAccount(ctx context.Context, x *examination) verdict {
+	s := x.settings
+	if s.StripeKey == "" {
+		return warn("set ONCEPAY_STRIPE_KEY where workers run", "ONCEPAY_STRIPE_KEY is not set: this process could not be a worker")
+	}
+	if s.Live() && s.StripeURL != "" && s.StripeURL != stripe.DefaultURL {
+		return skipped("settings") // which says why; the key stays here
+	}
+	gateway, err := stripe.New(ctx, stripe.Options{
+		Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: min(s.StripeTimeout, stripeLimit), MaxConns: 1,
+		Clock: ownClock{x.clock}, // the clock is a check of its own
+	})
+	if err != nil {
+		found, remedy, ok := strings.Cut(x.said(err), "; ")
+		if !ok {
+			remedy = "correct ONCEPAY_STRIPE_KEY, ONCEPAY_STRIPE_ACCOUNT or ONCEPAY_STRIPE_URL"
+		}
+		return bad(remedy, "%s", found)
+	}
+	defer gateway.Close()
+	if x.account, err = gateway.Account(ctx, ""); err != nil {
+		return bad("correct ONCEPAY_STRIPE_KEY or ONCEPAY_STRIPE_ACCOUNT", "%s", x.said(err))
+	}
+	mode := "test mode"
+	if x.account.Livemode {
+		mode = "live mode"
+	}
+	return good("%s, %s; every call is made in API version %s", x.account.ID, mode, stripego.APIVersion)
+}
+
+// ownClock is a clock that was given, which the gateway does not compare with Stripe's.
+type ownClock struct{ payments.Clock }
+
+// checkStripeClock: look-ups ask for what Stripe created since a time of ours.
+func checkStripeClock(_ context.Context, x *examination) verdict {
+	if x.stripeNow.theirs.IsZero() {
+		return warn("nothing can be done here; see that this machine's clock is set (NTP)", "Stripe's answer has no date")
+	}
+	return judgeClock("Stripe", x.stripeNow, Failed)
+}
