@@ -17,7 +17,11 @@ var constraintCodes = map[string]payments.Code{
 	"tenants_pkey":              payments.CodeInvalid,
 	"tenants_id_form":           payments.CodeInvalid,
 	"tenants_one_way_to_stripe": payments.CodeInvalid,
-	"api_keys_tenant_id_fkey":   payments.CodeNotFound,
+
+	"tenants_account_has_a_way":            payments.CodeInvalid,
+	"tenants_account_is_the_connected_one": payments.CodeInvalid,
+
+	"api_keys_tenant_id_fkey": payments.CodeNotFound,
 }
 
 // constraintCode returns the code of a refused constraint, or of a value that SQL cannot take.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"crypto/rand"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
@@ -27,6 +28,9 @@ type Options struct {
 	Committed func([]payments.OutboxItem)
 	// Hold is how long messages handed to Committed are kept from Pending; 10 s unless set.
 	Hold time.Duration
+	// Rate is how many calls a second may be begun on each Stripe account, all processes together: Admit and Take then give no more tickets
+	// than that. 0, or what is no rate: unlimited, and nothing is counted. All processes should have the same.
+	Rate float64
 	// RequestVersion is the form of the request to Stripe that new payments are bound to; 1 unless set.
 	RequestVersion int
 	// Namespace names the installation in events; "oncepay" unless set.
@@ -47,6 +51,9 @@ func (o Options) withDefaults() Options {
 	o.Committers = positive(o.Committers, 1)
 	o.FlushTimeout = positive(o.FlushTimeout, 15*time.Second)
 	o.Hold = positive(o.Hold, 10*time.Second)
+	if !(o.Rate > 0) || math.IsInf(o.Rate, 1) {
+		o.Rate = 0
+	}
 	o.RequestVersion = positive(o.RequestVersion, 1)
 	o.wall = time.Now
 	if o.Clock != nil {

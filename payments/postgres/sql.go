@@ -23,6 +23,8 @@ var fragments = strings.NewReplacer(
 	"{letter}", `d.id, coalesce(d.tenant_id, ''), coalesce(d.idempotency_key, ''), d.payment_id, d.reason, d.message,
     coalesce(d.stream, ''), d.stream_created, coalesce(d.stream_seq, 0), coalesce(d.subject, ''), d.headers, d.payload, d.payload_length,
     d.payload_sha256, d.tries, d.state, d.replays, d.first_seen, d.last_seen`,
+	"{tenant}", `t.id, coalesce(t.stripe_account, ''), coalesce(t.stripe_key_ref, ''), coalesce(t.account, ''), coalesce(t.livemode, false),
+    t.created_at`,
 	"{ticket statuses}", quoted(payments.TicketStatuses()),
 )
 

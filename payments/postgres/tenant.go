@@ -14,11 +14,17 @@ import (
 type Tenant struct {
 	ID            string
 	StripeAccount string // connected account, acct_…
-	StripeKeyRef  string // where the tenant's own key is found; never the key
-	CreatedAt     time.Time
+	StripeKeyRef  string // where the tenant's own key is found, file:/absolute/path; never the key
+	// Account is what Stripe itself named for the tenant's own way; zero until that was read, and for tenants without a way of their own.
+	Account   payments.Account
+	CreatedAt time.Time
 }
 
-// CreateTenant stores a new tenant. CodeInvalid: the id has not the form of one or holds a card number, it exists already, or both ways to Stripe are given.
+// OwnWay reports whether the tenant's payments go to Stripe otherwise than with the installation's own key and account.
+func (t Tenant) OwnWay() bool { return t.StripeAccount != "" || t.StripeKeyRef != "" }
+
+// CreateTenant stores a new tenant. CodeInvalid: the id has not the form of one or holds a card number, it exists already, both ways to Stripe are given, or
+// the one that is given has not the form of one. Account is left out: PinTenantAccount sets it.
 func (s *Store) CreateTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	if problem := payments.CheckTenantID(t.ID); problem != "" {
 		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "tenant_id", Message: problem}
@@ -27,9 +33,13 @@ func (s *Store) CreateTenant(ctx context.Context, t Tenant) (Tenant, error) {
 		// Such a subject is refused anyway, and the number must not stand in a table.
 		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "tenant_id", Message: "contains what looks like a card number: choose another name"}
 	}
-	if err := checkFilters(map[string]string{"stripe_account": t.StripeAccount, "stripe_key": t.StripeKeyRef}); err != nil {
-		return Tenant{}, err
+	if problem := checkStripeAccount(t.StripeAccount); problem != "" {
+		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "stripe_account", Message: problem}
 	}
+	if problem := checkStripeKeyRef(t.StripeKeyRef); problem != "" {
+		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "stripe_key", Message: problem}
+	}
+	t.Account = payments.Account{}
 	err := s.pool.QueryRow(ctx, query("create_tenant"), t.ID, t.StripeAccount, t.StripeKeyRef, s.now()).Scan(&t.CreatedAt)
 	switch {
 	case violates(err, "tenants_pkey"):
@@ -50,13 +60,16 @@ func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
 	if err != nil {
 		return nil, translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (Tenant, error) {
-		var t Tenant
-		err := r.Scan(&t.ID, &t.StripeAccount, &t.StripeKeyRef, &t.CreatedAt)
-		t.CreatedAt = t.CreatedAt.UTC()
-		return t, err
-	})
+	list, err := pgx.CollectRows(rows, scanTenant)
 	return list, translate(err)
+}
+
+// scanTenant reads {tenant}.
+func scanTenant(r pgx.CollectableRow) (Tenant, error) {
+	var t Tenant
+	err := r.Scan(&t.ID, &t.StripeAccount, &t.StripeKeyRef, &t.Account.ID, &t.Account.Livemode, &t.CreatedAt)
+	t.CreatedAt = t.CreatedAt.UTC()
+	return t, err
 }
 
 // TenantExists reports whether there is a tenant of that id.

@@ -1,1 +1,1 @@
-SELECT id, coalesce(stripe_account, ''), coalesce(stripe_key_ref, ''), created_at FROM tenants ORDER BY id
+SELECT {tenant} FROM tenants t ORDER BY t.id

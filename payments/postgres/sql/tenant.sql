@@ -1,0 +1,1 @@
+SELECT {tenant} FROM tenants t WHERE t.id = $1
