@@ -21,6 +21,17 @@
 // A client that goes away does not stop its request: it is executed all the
 // same, after the latency, as at Stripe.
 //
+// # Accounts
+//
+// Each account has PaymentIntents, idempotency keys, lists, a balance and limits
+// of its own; the ledger names the account of every request and charge.
+// Options.Keys say which key belongs to which; Stripe-Account names a connected
+// one (403 account_invalid where the key may not). Without Options.Keys every
+// test key is accepted, and belongs to Options.Account, but for a key of the
+// form sk_test_51…: the sixteen characters after the 5 name its account, as in
+// keys of Stripe's own (sk_test_51AbCdEfGhIjKlMnO… belongs to
+// acct_1AbCdEfGhIjKlMnO).
+//
 // # Faults
 //
 // A fault comes from a rule (POST /_sim/faults) or, for one request, from the

@@ -26,10 +26,11 @@ const (
 
 // Key is one API key that the simulator accepts.
 type Key struct {
-	Secret  string   // sk_test_… or rk_test_…
-	Account string   // the account it belongs to; Options.Account if empty
-	Expired bool     // answered 401 api_key_expired
-	Deny    []string // routes answered 403, as "GET /v1/account" or "POST /v1/payment_intents/{id}/confirm"
+	Secret    string   // sk_test_… or rk_test_…
+	Account   string   // the account it belongs to; Options.Account if empty
+	Connected []string // accounts that Stripe-Account may name; nil: any
+	Expired   bool     // answered 401 api_key_expired
+	Deny      []string // routes answered 403, as "GET /v1/account" or "POST /v1/payment_intents/{id}/confirm"
 }
 
 // Options configure New. The zero value is a simulator in memory that accepts
@@ -38,7 +39,7 @@ type Options struct {
 	Path        string           // ledger file; empty keeps everything in memory
 	Sync        bool             // fsync every line: survives the machine's death, not only the process's
 	Account     string           // account of the keys; DefaultAccount if empty
-	Keys        []Key            // accepted keys; none means any sk_test_… or rk_test_…
+	Keys        []Key            // accepted keys; none means any test key, see the package comment
 	Clock       func() time.Time // time.Now if nil; AdvanceClock adds to it
 	Latency     time.Duration    // between validation and execution, in whole milliseconds
 	DebitSettle time.Duration    // time until a bank debit settles; 4 days if 0
@@ -89,20 +90,32 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		o.Seed = binary.LittleEndian.Uint64(b[:]) | 1
 	}
-	for i, k := range o.Keys {
+	if err := checkKeys(o.Keys); err != nil {
+		return o, err
+	}
+	return o, nil
+}
+
+func checkKeys(keys []Key) error {
+	for i, k := range keys {
 		if !testKey(k.Secret) {
-			return o, fmt.Errorf("stripesim: Keys[%d].Secret is no test key: it must begin with sk_test_ or rk_test_", i)
+			return fmt.Errorf("stripesim: Keys[%d].Secret is no test key: it must begin with sk_test_ or rk_test_", i)
 		}
 		if k.Account != "" && !validAccount(k.Account) {
-			return o, fmt.Errorf("stripesim: Keys[%d].Account %q is no account id", i, k.Account)
+			return fmt.Errorf("stripesim: Keys[%d].Account %q is no account id", i, k.Account)
+		}
+		for _, c := range k.Connected {
+			if !validAccount(c) {
+				return fmt.Errorf("stripesim: Keys[%d].Connected has %q, which is no account id", i, c)
+			}
 		}
 		for _, d := range k.Deny {
 			if !knownRoute(d) {
-				return o, fmt.Errorf("stripesim: Keys[%d].Deny has %q, which is no route of the simulator", i, d)
+				return fmt.Errorf("stripesim: Keys[%d].Deny has %q, which is no route of the simulator", i, d)
 			}
 		}
 	}
-	return o, nil
+	return nil
 }
 
 func validAccount(id string) bool {

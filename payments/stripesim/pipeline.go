@@ -16,19 +16,20 @@ const maxBody = 1 << 20
 
 // attempt is one HTTP request on its way through the pipeline.
 type attempt struct {
-	entry    Request  // for the ledger; the request's own goroutine fills it
-	stored   *Request // the ledger's copy, under its lock
-	secret   string
-	apiKey   *Key
-	account  *account
-	route    *route
-	id       string // of the PaymentIntent in the path
-	pairs    []pair
-	badBody  *apiError
-	blankKey bool
-	fault    fault
-	freed    <-chan struct{} // ends commit_then_hang
-	recorded bool            // the ledger file has the entry
+	entry     Request  // for the ledger; the request's own goroutine fills it
+	stored    *Request // the ledger's copy, under its lock
+	secret    string
+	apiKey    *Key
+	connected bool // Stripe-Account names the account
+	account   *account
+	route     *route
+	id        string // of the PaymentIntent in the path
+	pairs     []pair
+	badBody   *apiError
+	blankKey  bool
+	fault     fault
+	freed     <-chan struct{} // ends commit_then_hang
+	recorded  bool            // the ledger file has the entry
 }
 
 // reply is the answer to write.
@@ -64,6 +65,7 @@ func (s *Server) arrive(w http.ResponseWriter, r *http.Request) (*attempt, *apiE
 	body, readErr := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var name string
 	a.secret, a.apiKey, name = s.identify(r)
+	a.connected = r.Header.Get("Stripe-Account") != ""
 	if validAccount(name) {
 		a.account = s.book.lookupAccount(name)
 	} else {

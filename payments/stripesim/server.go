@@ -17,7 +17,7 @@ import (
 // or cut a connection end the stream instead.
 type Server struct {
 	opts   Options
-	keys   map[string]*Key
+	keys   atomic.Pointer[map[string]*Key]
 	ids    idMaker
 	book   book
 	log    requestLog
@@ -42,10 +42,8 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, keys: map[string]*Key{}, ids: idMaker{salt: opts.Seed}, faults: newFaultQueue(opts.Seed), closing: make(chan struct{})}
-	for _, k := range opts.Keys {
-		s.keys[k.Secret] = &k
-	}
+	s := &Server{opts: opts, ids: idMaker{salt: opts.Seed}, faults: newFaultQueue(opts.Seed), closing: make(chan struct{})}
+	s.useKeys(opts.Keys)
 	s.log.seen = map[string]struct{}{}
 	s.limits.Store(&Limits{LatencyMS: int(opts.Latency / time.Millisecond)})
 	s.idemp.Store(true)
@@ -169,6 +167,24 @@ func (s *Server) AddFault(r Rule) error { return s.faults.add(r) }
 
 // ClearFaults drops all rules and lets hung calls have their answers.
 func (s *Server) ClearFaults() { s.faults.clear() }
+
+// SetKeys replaces the accepted keys, as when one is rolled; none means any
+// test key. Requests under way keep theirs. The error says what is wrong.
+func (s *Server) SetKeys(keys []Key) error {
+	if err := checkKeys(keys); err != nil {
+		return err
+	}
+	s.useKeys(keys)
+	return nil
+}
+
+func (s *Server) useKeys(keys []Key) {
+	m := make(map[string]*Key, len(keys))
+	for _, k := range keys {
+		m[k.Secret] = &k
+	}
+	s.keys.Store(&m)
+}
 
 // SetLimits replaces the limits; buckets start full.
 func (s *Server) SetLimits(l Limits) error {
