@@ -5,41 +5,88 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
 )
 
-// readAccount asks Stripe which account the key belongs to, and in which mode. A restricted key may be kept from either: the account must
-// then be set, and the mode is the one in the key's own prefix.
-func (g *Gateway) readAccount(ctx context.Context, configured string) (payments.Account, error) {
-	var account payments.Account
+// readAccount asks Stripe which account the key belongs to, and in which mode; with Stripe-Account, that it answers for that one. A restricted
+// key may be kept from either: its account must then be stated, and the mode is the one in the key's own prefix.
+func (g *Gateway) readAccount(ctx context.Context, stated string) (payments.Account, error) {
 	x, err := g.startCall(ctx, "/v1/account")
-	switch {
-	case err != nil:
-		return account, err
-	case x.status == http.StatusForbidden && configured == "" && g.connected == "":
-		return account, setting("ONCEPAY_STRIPE_ACCOUNT", "is needed: the key may not read its own account (403); set the id acct_… that the key belongs to")
-	case x.status == http.StatusForbidden:
-		account.ID = configured
-	default:
-		var a struct{ ID, Object string }
-		if json.Unmarshal(x.body, &a) != nil || a.Object != "account" || !validID(a.ID, "acct_") {
-			return account, unavailable("/v1/account", "the answer is not an account")
-		}
-		account.ID = a.ID
+	if err != nil {
+		return payments.Account{}, err
 	}
-	if configured != "" && g.connected == "" && account.ID != configured {
-		return account, setting("ONCEPAY_STRIPE_ACCOUNT", fmt.Sprintf("is %s, but the key belongs to %s; correct one of them", configured, account.ID))
-	}
+	var account payments.Account
 	if g.connected != "" {
-		if x.status != http.StatusForbidden && account.ID != g.connected {
-			return account, setting("connected account", fmt.Sprintf("is %s, but Stripe answered for %s", g.connected, account.ID))
-		}
-		account.ID = g.connected
+		account.ID, err = g.connectedAccount(x)
+	} else {
+		account.ID, err = g.keyAccount(x, stated)
+	}
+	if err != nil {
+		return payments.Account{}, err
 	}
 	account.Livemode, err = g.readMode(ctx)
 	return account, err
+}
+
+// keyAccount is the account that the key belongs to, from the answer of /v1/account.
+func (g *Gateway) keyAccount(x *exchange, stated string) (string, error) {
+	var belongs string
+	switch {
+	case x.status != http.StatusForbidden:
+		id, err := decodeAccount(x.body)
+		if err != nil {
+			return "", err
+		}
+		belongs = id
+	case stated == "":
+		return "", g.subject.needsAccount()
+	default:
+		belongs = namedInRefusal(x.body, stated)
+	}
+	if stated != "" && belongs != stated {
+		return "", g.subject.accountDiffers(stated, belongs)
+	}
+	return belongs, nil
+}
+
+// connectedAccount is the one that calls with Stripe-Account go to. Such a call reaches that account or none, so that a key which may not read
+// accounts at all needs nothing more.
+func (g *Gateway) connectedAccount(x *exchange) (string, error) {
+	if x.status == http.StatusForbidden {
+		if e, _ := decodeError(x.body); e.Code == "account_invalid" {
+			return "", g.subject.setting("connected account", fmt.Sprintf("%s is not reached by ONCEPAY_STRIPE_KEY (403 account_invalid); connect it to that key's account", g.connected))
+		}
+		return g.connected, nil
+	}
+	id, err := decodeAccount(x.body)
+	if err == nil && id != g.connected {
+		err = g.subject.setting("connected account", fmt.Sprintf("is %s, but Stripe answered for %s", g.connected, id))
+	}
+	return g.connected, err
+}
+
+func decodeAccount(body []byte) (string, error) {
+	var a struct{ ID, Object string }
+	if json.Unmarshal(body, &a) != nil || a.Object != "account" || !validID(a.ID, "acct_") {
+		return "", unavailable("/v1/account", "the answer is not an account")
+	}
+	return a.ID, nil
+}
+
+var accountPattern = regexp.MustCompile(`\bacct_[A-Za-z0-9]+`)
+
+// namedInRefusal is the account that a refusal names ("… for this endpoint on account 'acct_…'"), else the stated one. No other use is made of
+// such a text than to find out that an account was stated wrongly.
+func namedInRefusal(body []byte, stated string) string {
+	e, _ := decodeError(body)
+	named := accountPattern.FindAllString(e.Message, 2)
+	if len(named) == 1 {
+		return named[0]
+	}
+	return stated
 }
 
 func (g *Gateway) readMode(ctx context.Context) (bool, error) {
@@ -49,7 +96,7 @@ func (g *Gateway) readMode(ctx context.Context) (bool, error) {
 	}
 	if x.status == http.StatusForbidden {
 		if !liveKey(g.key) && !testKey(g.key) {
-			return false, setting("ONCEPAY_STRIPE_KEY", "may not read its balance (403), and its form does not tell the mode; permit reading the balance")
+			return false, g.subject.setting("ONCEPAY_STRIPE_KEY", "may not read its balance (403), and its form does not tell the mode; permit reading the balance")
 		}
 		return liveKey(g.key), nil
 	}
@@ -61,7 +108,7 @@ func (g *Gateway) readMode(ctx context.Context) (bool, error) {
 		return false, unavailable("/v1/balance", "the answer is not a balance")
 	}
 	if liveKey(g.key) && !*b.Livemode || testKey(g.key) && *b.Livemode {
-		return false, setting("ONCEPAY_STRIPE_KEY", "is of another mode (live or test) than Stripe says; check ONCEPAY_STRIPE_URL and the key")
+		return false, g.subject.setting("ONCEPAY_STRIPE_KEY", "is of another mode (live or test) than Stripe says; check ONCEPAY_STRIPE_URL and the key")
 	}
 	return *b.Livemode, nil
 }
@@ -77,7 +124,7 @@ func (g *Gateway) startCall(ctx context.Context, path string) (*exchange, error)
 	case x.err != nil:
 		return nil, unavailable(path, faultOf(x.err))
 	case x.status == http.StatusUnauthorized && shaped:
-		return nil, setting("ONCEPAY_STRIPE_KEY", "was refused by Stripe (401); check that it is complete and was not rolled or expired")
+		return nil, g.subject.setting("ONCEPAY_STRIPE_KEY", "was refused by Stripe (401); check that it is complete and was not rolled or expired")
 	case x.status == http.StatusOK, x.status == http.StatusForbidden && shaped:
 		return x, g.checkClock(x.header)
 	default:

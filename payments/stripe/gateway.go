@@ -19,6 +19,7 @@ type Gateway struct {
 	idle      *http.Transport
 	key       string
 	connected string
+	subject   subject
 	namespace string
 	timeout   time.Duration
 	clock     payments.Clock
@@ -50,7 +51,10 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 // newGateway wires the SDK so that nothing in it acts on its own: no retries, no telemetry, no logs, and a backend config of its own, since
 // stripe-go writes into the config that it is given.
 func newGateway(o Options) *Gateway {
-	inner := newHTTPTransport(o)
+	inner := o.inner
+	if inner == nil {
+		inner = newHTTPTransport(o)
+	}
 	client := &http.Client{
 		Transport:     &transport{inner: inner, base: o.URL, key: o.Key, account: o.ConnectedAccount},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -63,8 +67,8 @@ func newGateway(o Options) *Gateway {
 		LeveledLogger:     &stripego.LeveledLogger{Level: stripego.LevelNull},
 	})
 	return &Gateway{
-		backend: backend, idle: inner, key: o.Key, connected: o.ConnectedAccount, namespace: o.Namespace, timeout: o.Timeout, clock: o.Clock, log: o.Logger,
-		pagesMax: pagesMax,
+		backend: backend, idle: inner, key: o.Key, connected: o.ConnectedAccount, subject: o.subject, namespace: o.Namespace, timeout: o.Timeout,
+		clock: o.Clock, log: o.Logger, pagesMax: pagesMax,
 	}
 }
 
@@ -105,6 +109,9 @@ func (unread) SetLastResponse(*stripego.APIResponse) {}
 
 // UnmarshalJSON reads nothing.
 func (unread) UnmarshalJSON([]byte) error { return nil }
+
+// unpinned is said of a payment for which no account is known: whichever we asked could be the wrong one.
+const unpinned = "no Stripe account is pinned to the payment, since its tenant's is not known yet; see oncepay tenants list"
 
 // foreign reports whether the payment belongs to another account or mode than ours.
 func (g *Gateway) foreign(p payments.Payment) bool {

@@ -33,7 +33,10 @@ type listing struct {
 // Look lists Stripe's records in which the payment's PaymentIntent must be, if there is one: those of its customer, or all, created around
 // its sends. Only a listing that was read to its end is records.
 func (g *Gateway) Look(ctx context.Context, p payments.Payment, progress func() error) payments.Observation {
-	if g.foreign(p) {
+	switch {
+	case p.StripeAccount == "":
+		return g.noRecords(unpinned)
+	case g.foreign(p):
 		return g.foreignAccount()
 	}
 	l := listing{customer: p.Customer}

@@ -3,6 +3,7 @@ package stripe
 import (
 	"crypto/tls"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -25,7 +26,9 @@ type Options struct {
 	Clock            payments.Clock
 	Logger           *slog.Logger // told of bugs only; nil: slog.Default
 
-	tls *tls.Config // tests trust a server of their own
+	tls     *tls.Config     // tests trust a server of their own
+	inner   *http.Transport // connections shared with other gateways; nil: its own
+	subject subject         // whom errors name
 }
 
 type systemClock struct{}

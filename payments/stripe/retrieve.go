@@ -10,7 +10,10 @@ import (
 // Retrieve reads the payment's PaymentIntent again. Stripe's own word that there is none is an object observed as absent; all other trouble
 // proves nothing. That the payment belongs to another account proves nothing either, and leaves it pending.
 func (g *Gateway) Retrieve(ctx context.Context, p payments.Payment) payments.Observation {
-	if g.foreign(p) {
+	switch {
+	case p.StripeAccount == "":
+		return g.noRecords(unpinned)
+	case g.foreign(p):
 		return g.noRecords(g.foreignAccount().Detail)
 	}
 	if !validID(p.StripePaymentIntent, "pi_") {

@@ -10,7 +10,10 @@ import (
 
 // Submit creates and confirms the PaymentIntent of the payment. Exactly one HTTP request leaves, or none.
 func (g *Gateway) Submit(ctx context.Context, s payments.Submission) payments.Observation {
-	if g.foreign(s.Payment) {
+	switch {
+	case s.Payment.StripeAccount == "":
+		return payments.Observation{Kind: payments.ObservedHeldBack, Account: g.account, Detail: unpinned}
+	case g.foreign(s.Payment):
 		return g.foreignAccount()
 	}
 	fields, err := g.charge(s)
