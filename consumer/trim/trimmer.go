@@ -79,10 +79,10 @@ type lane struct {
 	lookedAt uint64    // the last sequence then
 }
 
-// run goes on for ever. The first look comes at a time of its own, so that workers started together do not look together.
+// run goes on until ctx ends. It looks at once, since the stream may be full already; then each pause is shortened by some part of a quarter, so
+// that workers that were started together do not look together.
 func (l *lane) run(ctx context.Context) {
-	failures := 0
-	pause := time.Duration(l.random.Float64() * float64(lookMax))
+	failures, pause := 0, time.Duration(0)
 	for wait(ctx, pause) {
 		var err error
 		if pause, err = l.round(ctx, false); err != nil {
