@@ -49,7 +49,7 @@ type service struct {
 	store    *postgres.Store
 	nc       *nats.Conn
 	js       jetstream.JetStream
-	gateway  *stripe.Gateway
+	accounts *stripe.Accounts
 	relay    *producer.Relay
 	worker   *consumer.Worker
 	health   *Health
@@ -123,9 +123,10 @@ func (v *service) connect(ctx context.Context) (err error) {
 		return nil
 	}
 	err = retry(ctx, v.log, "Stripe", payments.Retryable, func() error {
-		v.gateway, err = stripe.New(ctx, stripe.Options{
+		v.accounts, err = stripe.NewAccounts(ctx, stripe.Options{
 			Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: s.StripeTimeout, MaxConns: s.Concurrency,
-		})
+			Logger: v.log,
+		}, ways{v.store})
 		return err
 	})
 	if payments.ErrorCode(err) == payments.CodeInvalid {
@@ -134,9 +135,12 @@ func (v *service) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if own, _ := v.gateway.Account(ctx, ""); own.Livemode {
-		return checkSync(ctx, s)
+	if own, _ := v.accounts.Account(ctx, ""); own.Livemode {
+		if err := checkSync(ctx, s); err != nil {
+			return err
+		}
 	}
+	v.warmAccounts(ctx)
 	return nil
 }
 
@@ -168,7 +172,7 @@ func (v *service) checkClock(ctx context.Context) error {
 
 func (v *service) openStore(ctx context.Context) (*postgres.Store, error) {
 	return postgres.Open(ctx, v.settings.DatabaseURL, postgres.Options{
-		RequestVersion: stripe.RequestVersion, Namespace: v.settings.Namespace, Logger: v.log,
+		RequestVersion: stripe.RequestVersion, Namespace: v.settings.Namespace, Rate: v.settings.StripeRate, Logger: v.log,
 		Committed: func(items []payments.OutboxItem) {
 			if v.relay != nil {
 				v.relay.Offer(items)
@@ -190,8 +194,11 @@ func (v *service) build() (err error) {
 	if !slices.Contains(s.Roles, RoleWorker) {
 		return nil
 	}
+	v.metrics.Gauge("tenants_held_back", "Tenants whose own Stripe account cannot be used; their payments wait.", func() (float64, bool) {
+		return float64(v.accounts.Broken()), true
+	})
 	processor := &payments.Processor{
-		Store: v.store, Gateway: v.gateway, Clock: SystemClock{}, Namespace: s.Namespace, Lease: s.Lease, CallTimeout: s.StripeTimeout,
+		Store: v.store, Gateway: v.accounts, Clock: SystemClock{}, Namespace: s.Namespace, Lease: s.Lease, CallTimeout: s.StripeTimeout,
 		TriesMax: s.MaxTries, Backoff: s.Backoff(), OnStep: v.options.OnStep, OnObservation: v.observed,
 	}
 	v.worker, err = consumer.New(consumer.Config{
@@ -289,10 +296,10 @@ func (v *service) close() {
 	if v.relay != nil {
 		v.relay.Close()
 	}
+	if v.accounts != nil {
+		v.accounts.Close() // it may be pinning an account
+	}
 	if v.store != nil {
 		_ = v.store.Close(ctx)
-	}
-	if v.gateway != nil {
-		v.gateway.Close()
 	}
 }

@@ -125,10 +125,18 @@ func replicas(s *Settings, v string) error {
 	return nil
 }
 
-func onlyUnlimited(_ *Settings, v string) error {
-	if v != "0" {
-		return errors.New("this version has no rate budget yet; set 0 (unlimited), and lower ONCEPAY_CONCURRENCY to send less")
+// The bounds of a rate: no budget can be counted by less, and none is needed for more.
+const (
+	rateMin = 0.001
+	rateMax = 100_000
+)
+
+func rate(s *Settings, v string) error {
+	r, err := strconv.ParseFloat(v, 64)
+	if err != nil || r != 0 && !(r >= rateMin && r <= rateMax) {
+		return fmt.Errorf("must be 0 (unlimited), or a number from %v to %v", rateMin, rateMax)
 	}
+	s.StripeRate = r
 	return nil
 }
 

@@ -32,6 +32,7 @@ type Settings struct {
 	StripeKey     string
 	StripeAccount string
 	StripeURL     string
+	StripeRate    float64 // calls a second; 0: unlimited
 	StripeTimeout time.Duration
 
 	Roles       []string
@@ -75,7 +76,7 @@ var table = []setting{
 	{"ONCEPAY_STRIPE_ACCOUNT", "", "account id (acct_…), needed only when the key may not read its own account", false, stripeAccount},
 	{"ONCEPAY_STRIPE_URL", "", "another server than Stripe's, such as the simulator; refused with a live key", false, stripeURL},
 	{"ONCEPAY_STRIPE_TIMEOUT", "30s", "time-out of one call to Stripe", false, duration(func(s *Settings) *time.Duration { return &s.StripeTimeout }, 100*time.Millisecond, 10*time.Minute)},
-	{"ONCEPAY_STRIPE_RATE", "0", "calls a second for each account; this version knows only 0, unlimited", false, onlyUnlimited},
+	{"ONCEPAY_STRIPE_RATE", "20", "payments a second that are begun on each Stripe account, all processes together; 0: unlimited. The same for every process", false, rate},
 	{"ONCEPAY_ROLES", strings.Join(Roles(), ","), "what this process does, comma separated", false, roles},
 	{"ONCEPAY_HTTP_ADDR", "127.0.0.1:8080", "listen address for health and metrics; off: none", false, address(func(s *Settings) *string { return &s.HTTPAddr })},
 	{"ONCEPAY_ADMIN_ADDR", "off", "second listen address for health and metrics, for operators on this machine; off: none", false, adminAddress},

@@ -36,7 +36,7 @@ func TestEverySetting(t *testing.T) {
 		"ONCEPAY_STRIPE_ACCOUNT":      {[]string{"", "acct_1A"}, []string{"acct_", "1A", "acct_a/b", "acct_" + strings.Repeat("a", 255)}},
 		"ONCEPAY_STRIPE_URL":          {[]string{"", "http://127.0.0.1:1/", "https://h"}, []string{"127.0.0.1:1", "ftp://h", "http://u:hunter2@h", "http://h/v1", "http://h?x=1", "http://h#x", "http://"}},
 		"ONCEPAY_STRIPE_TIMEOUT":      {[]string{"100ms", "10m"}, []string{"", "99ms", "11m", "abc"}},
-		"ONCEPAY_STRIPE_RATE":         {[]string{"0"}, []string{"", "20", "-1"}},
+		"ONCEPAY_STRIPE_RATE":         {[]string{"0", "0.5", "20", "100000", "0.001"}, []string{"", "-1", "-0.1", "NaN", "Inf", "100001", "0.0001", "20/s", "1,5"}},
 		"ONCEPAY_ROLES":               {[]string{"worker", "relay", "worker, relay", "worker,worker"}, []string{"", "worker,", "boss"}},
 		"ONCEPAY_HTTP_ADDR":           {[]string{"", "off", ":8080", "0.0.0.0:0", "[::1]:80"}, []string{"8080", "h", "h:", "::1:80"}},
 		"ONCEPAY_ADMIN_ADDR":          {[]string{"", "off", "127.0.0.1:0", "[::1]:80", "localhost:80"}, []string{"8080", ":8080", "0.0.0.0:80", "10.0.0.1:80", "example.com:80"}},
@@ -77,7 +77,7 @@ func TestSettingsSourcesAndDefaults(t *testing.T) {
 	t.Parallel()
 	s, err := Load(given(nil))
 	if err != nil || s.Concurrency != 512 || s.StripeTimeout != 30*time.Second || s.Lease != 45*time.Second || s.AckWait != 30*time.Second || s.MaxTries != 20 ||
-		s.StreamMaxBytes != 10<<30 || s.RetryFirst != 500*time.Millisecond || s.RetryMax != 5*time.Minute || s.Namespace != "oncepay" || s.AdminAddr != "" {
+		s.StreamMaxBytes != 10<<30 || s.RetryFirst != 500*time.Millisecond || s.RetryMax != 5*time.Minute || s.Namespace != "oncepay" || s.AdminAddr != "" || s.StripeRate != 20 {
 		t.Errorf("defaults: %+v, %v", s, err)
 	}
 	flag, env, file := given(map[string]string{"ONCEPAY_LEASE": "1m"}), given(map[string]string{"ONCEPAY_LEASE": "2m", "ONCEPAY_DRAIN": "2m"}),
