@@ -22,7 +22,8 @@ func (r *rig) runDue(until func() bool, what string) {
 	waitFor(r.t, what, until)
 	stop()
 	loops.Wait()
-	r.handlers.Wait()
+	r.hands.running.Wait()
+	r.hands.close()
 	if r.slots.inUse() != 0 || r.gate.inside != 0 || r.gate.closed {
 		r.t.Errorf("left over: %d slots, %d places", r.slots.inUse(), r.gate.inside)
 	}
@@ -226,7 +227,8 @@ func TestDueTicketsDoNotStarve(t *testing.T) {
 	stopDue()
 	stop()
 	backlog.Wait()
-	r.handlers.Wait()
+	r.hands.running.Wait()
+	r.hands.close()
 }
 
 // While the store is away it is asked once a second, and everything goes on when it is back.

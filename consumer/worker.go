@@ -36,7 +36,7 @@ type Worker struct {
 	storeAway atomic.Bool     // the last thing the store said was that it is unavailable
 	broken    atomic.Int64    // Admits in a row that failed for another reason
 	stopping  atomic.Bool
-	handlers  sync.WaitGroup
+	hands     hands
 	busy      atomic.Int64 // handlers that run
 	abandoned atomic.Int64 // those of them that must be alone
 }
@@ -74,11 +74,12 @@ func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 		loops.Go(func() { d.run(ctx, work) })
 	}
 	<-ctx.Done()
+	defer w.hands.close()
 	w.stopping.Store(true)
 	done := make(chan struct{})
 	go func() {
 		loops.Wait()
-		w.handlers.Wait()
+		w.hands.running.Wait()
 		close(done)
 	}()
 	timer := time.NewTimer(drain)
@@ -102,7 +103,7 @@ func (w *Worker) InFlight() int { return int(w.busy.Load()) }
 // spawn runs a handler, which has one slot of the lane and gives it back.
 func (w *Worker) spawn(l payments.Lane, handler func()) {
 	w.busy.Add(1)
-	w.handlers.Go(func() {
+	w.hands.do(func() {
 		defer w.slots.release(l, 1)
 		defer w.busy.Add(-1)
 		handler()

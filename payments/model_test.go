@@ -125,6 +125,8 @@ func (s worldStore) Record(_ context.Context, r Recording) (Recorded, error) {
 	return Recorded{Payment: *p}, nil
 }
 
+func (s worldStore) Throttle(context.Context, Account) error { return nil }
+
 type worldGateway struct{ *world }
 
 func (g worldGateway) Account(context.Context, string) (Account, error) { return testAccount, nil }

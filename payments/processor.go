@@ -171,7 +171,6 @@ func (p *Processor) decide(ctx context.Context, c Claim, o Observation) (Transit
 	return Decide(c.Payment, o, p.Clock.Now(), p.TriesMax)
 }
 
-
 // record commits the transition. While PostgreSQL is away it is tried again as long as recordCtx allows: what Stripe has answered should not
 // have to be asked again.
 func (p *Processor) record(ctx context.Context, c Claim, t Transition) Settlement {

@@ -116,7 +116,7 @@ func (g *Gateway) readMode(ctx context.Context) (bool, error) {
 // startCall reads an object at start; the answer is a 200 or a 403.
 func (g *Gateway) startCall(ctx context.Context, path string) (*exchange, error) {
 	x := get(path, "")
-	g.do(ctx, x, nil)
+	g.do(ctx, x)
 	_, shaped := decodeError(x.body)
 	switch {
 	case x.bug != nil:

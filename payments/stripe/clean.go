@@ -56,13 +56,22 @@ func cleanFailure(e apiError) *payments.Failure {
 
 // word returns s if it is one of Stripe's words (a status, a type, a code), else "".
 func word(s string) string {
-	if len(s) > wordMax || digitsPattern.MatchString(s) || keyPattern.MatchString(s) || secretPattern.MatchString(s) {
+	if len(s) > wordMax {
 		return ""
 	}
+	letters := true
 	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z':
+		case c >= '0' && c <= '9', c == '_':
+			letters = false
+		default:
 			return ""
 		}
+	}
+	// Keys and secrets have an underscore, and numbers of cards digits.
+	if !letters && (digitsPattern.MatchString(s) || keyPattern.MatchString(s) || secretPattern.MatchString(s)) {
+		return ""
 	}
 	return s
 }

@@ -1,10 +1,14 @@
 package stripe
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/oncepay/oncepay/payments"
 )
@@ -18,10 +22,32 @@ type apiError struct {
 	Intent                           *payments.PaymentIntent // that, if it can be read
 }
 
-// members reads an object by its exact names; encoding/json would match a struct's in any case.
+// members reads an object by its exact names, and leaves its values as they are: nobody asks for most of them. It is as lenient as
+// encoding/json; an answer that was refused for its form would leave an outcome unknown.
 func members(raw []byte) (map[string]json.RawMessage, bool) {
-	var m map[string]json.RawMessage
-	return m, json.Unmarshal(raw, &m) == nil && m != nil
+	d := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
+		return nil, false
+	}
+	m := make(map[string]json.RawMessage, 16)
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil, false
+		}
+		key := name.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, false
+		}
+		end := int(d.InputOffset())
+		m[key] = json.RawMessage(raw[end-len(value) : end])
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, false
+	}
+	_, err := d.ReadToken()
+	return m, err == io.EOF
 }
 
 // decodeError reads {"error": {"type": …}}, and reports false for anything else.
@@ -87,7 +113,24 @@ func decodeIntent(raw []byte) (payments.PaymentIntent, error) {
 
 // text reads a string; a member that is missing or null is "".
 func text(raw json.RawMessage, s *string) bool {
+	if plain(raw) {
+		*s = string(raw[1 : len(raw)-1])
+		return true
+	}
 	return raw == nil || json.Unmarshal(raw, s) == nil
+}
+
+// plain reports whether the value is a string of ASCII characters that stand for themselves.
+func plain(raw []byte) bool {
+	if len(raw) < 2 || raw[0] != '"' {
+		return false
+	}
+	for _, c := range raw[1 : len(raw)-1] {
+		if c < ' ' || c > '~' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // given reads a member that must be there and not null.

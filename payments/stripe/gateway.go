@@ -8,7 +8,6 @@ import (
 	"time"
 
 	stripego "github.com/stripe/stripe-go/v76"
-	"github.com/stripe/stripe-go/v76/form"
 
 	"github.com/oncepay/oncepay/payments"
 )
@@ -83,9 +82,9 @@ func get(path, query string) *exchange {
 	return &exchange{method: http.MethodGet, path: path, query: query, gate: &passage{}}
 }
 
-// do makes the call of the exchange, within the time-out. All that is to be known of it stands in the exchange afterwards; what stripe-go
-// makes of the answer is not asked.
-func (g *Gateway) do(ctx context.Context, x *exchange, values *form.Values) {
+// do makes the call of the exchange, within the time-out. The SDK makes the request's head; the body is ours, and put in by the transport.
+// All that is to be known of the call stands in the exchange afterwards; what stripe-go makes of the answer is not asked.
+func (g *Gateway) do(ctx context.Context, x *exchange) {
 	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
 	params := &stripego.Params{Context: context.WithValue(ctx, exchangeKey{}, x)}
@@ -95,7 +94,11 @@ func (g *Gateway) do(ctx context.Context, x *exchange, values *form.Values) {
 	if g.connected != "" {
 		params.StripeAccount = &g.connected
 	}
-	err := g.backend.CallRaw(x.method, x.path, g.key, values, params, &unread{})
+	target := x.path
+	if x.query != "" {
+		target += "?" + x.query
+	}
+	err := g.backend.CallRaw(x.method, target, g.key, nil, params, &unread{})
 	x.gate.shut()
 	if !x.begun {
 		x.bug = fmt.Errorf("the SDK did not make the request (%T)", err)

@@ -75,7 +75,7 @@ func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, seats
 		}
 		query := l.fields(after)
 		x := get(createPath, encode(query))
-		g.do(ctx, x, values(query))
+		g.do(ctx, x)
 		o, e, ok := g.readable(p, x)
 		if !ok {
 			return o, e

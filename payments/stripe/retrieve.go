@@ -20,7 +20,7 @@ func (g *Gateway) Retrieve(ctx context.Context, p payments.Payment) payments.Obs
 		return g.noRecords("the payment names no PaymentIntent")
 	}
 	x := get(createPath+"/"+p.StripePaymentIntent, "")
-	g.do(ctx, x, nil)
+	g.do(ctx, x)
 	o, e, ok := g.readable(p, x)
 	if !ok {
 		if x.status == http.StatusNotFound && e.Code == "resource_missing" {

@@ -24,7 +24,7 @@ func (g *Gateway) Submit(ctx context.Context, s payments.Submission) payments.Ob
 		method: http.MethodPost, path: createPath, form: encode(fields), key: s.StripeKey,
 		gate: &passage{once: true, mayLeave: s.MayLeave},
 	}
-	g.do(ctx, x, values(fields))
+	g.do(ctx, x)
 	if x.bug != nil {
 		return g.heldBackBug(s.Payment, x.bug)
 	}

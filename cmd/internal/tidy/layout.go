@@ -54,7 +54,7 @@ var layout = []folder{
 
 	{dir: "payments/document", own: adapters, third: []string{strictJSON}},
 	{dir: "payments/postgres/...", own: append([]string{"payments/postgres/...", "migrations"}, adapters...), third: []string{pgx}},
-	{dir: "payments/stripe/...", own: append([]string{"payments/stripe/..."}, adapters...), third: []string{stripe}},
+	{dir: "payments/stripe/...", own: append([]string{"payments/stripe/..."}, adapters...), third: []string{stripe, strictJSON}},
 	{dir: "payments/guard/...", own: append([]string{"payments/guard/..."}, adapters...)},
 	{dir: "payments/paymentstest/...", own: append([]string{"payments/paymentstest/...", "payments/stripesim"}, adapters...), third: []string{pgx, rapid, goleak}},
 	{dir: "migrations", third: []string{goose, pgx}},
