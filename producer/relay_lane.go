@@ -27,6 +27,7 @@ type relayLane struct {
 	wake   chan struct{}
 	flying atomic.Pointer[time.Time] // since when the oldest item in hand is here
 
+	busy   bool       // the last group was large: gather the next
 	mu     sync.Mutex // held while a group is under way
 	sender groupSender
 }
@@ -51,12 +52,34 @@ func (l *relayLane) run(ctx context.Context) {
 			continue
 		}
 		runtime.Gosched() // let those who commit right now offer first: larger groups
-		if _, err := l.pass(ctx, true); err != nil {
+		if l.busy {
+			l.gather(ctx)
+		}
+		settled, err := l.pass(ctx, true)
+		l.busy = settled >= relayBusy
+		if err != nil {
 			failures++
 			sleep(ctx, l.relay.opts.pause(failures))
 			continue
 		}
 		failures = 0
+	}
+}
+
+// gather waits a moment for a group to fill: an atomic batch costs the server the
+// same whatever its size. Only a busy relay waits, so that a lone event leaves at
+// once.
+func (l *relayLane) gather(ctx context.Context) {
+	timer := time.NewTimer(l.relay.opts.Gather)
+	defer timer.Stop()
+	for l.relay.queue.len(l) < l.relay.opts.MaxGroup {
+		select {
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		}
 	}
 }
 

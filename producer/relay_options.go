@@ -9,6 +9,7 @@ import (
 const (
 	DefaultRelayGroup   = 1000
 	DefaultRelayQueue   = 10_000
+	DefaultRelayGather  = 40 * time.Millisecond
 	DefaultRelayHold    = 30 * time.Second
 	DefaultRelayIdleMin = 250 * time.Millisecond
 	DefaultRelayIdleMax = time.Second
@@ -22,6 +23,8 @@ const (
 	// that leave together. A larger body still goes, alone.
 	relayQueueBytes = 64 << 20
 	relayGroupBytes = 8 << 20
+	// relayBusy is from how many items on a group was large.
+	relayBusy = 20
 )
 
 // RelayOptions are the limits of a Relay. The zero value is usable.
@@ -31,6 +34,8 @@ type RelayOptions struct {
 	// MaxQueue is how many items may wait in memory. What Offer finds no room for
 	// is left in the outbox.
 	MaxQueue int
+	// Gather is how long a busy relay lets the next group fill.
+	Gather time.Duration
 	// Hold is how long items that were polled are this relay's. It should be
 	// longer than AckTimeout; when it runs out they may be sent twice.
 	Hold time.Duration
@@ -69,6 +74,7 @@ type RelayObserver struct {
 func (o RelayOptions) withDefaults() RelayOptions {
 	o.MaxGroup = min(positive(o.MaxGroup, DefaultRelayGroup), atomicMax)
 	o.MaxQueue = positive(o.MaxQueue, DefaultRelayQueue)
+	o.Gather = positive(o.Gather, DefaultRelayGather)
 	o.Hold = positive(o.Hold, DefaultRelayHold)
 	o.AckTimeout = positive(o.AckTimeout, DefaultAckTimeout)
 	o.IdleMin = positive(o.IdleMin, DefaultRelayIdleMin)

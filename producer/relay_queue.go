@@ -149,10 +149,13 @@ func (q *relayQueue) room() int {
 }
 
 // empty reports whether a lane has nothing queued.
-func (q *relayQueue) empty(lane *relayLane) bool {
+func (q *relayQueue) empty(lane *relayLane) bool { return q.len(lane) == 0 }
+
+// len is how many items a lane has queued.
+func (q *relayQueue) len(lane *relayLane) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.lanes[lane]) == 0
+	return len(q.lanes[lane])
 }
 
 // idle reports whether nothing is held and the outbox is not known to hold more.
