@@ -58,15 +58,15 @@ func prepare(r payments.AdmitRequest) (a *admission, refused bool, err error) {
 	if r.Claim && (r.Token.IsZero() || r.Lease <= 0) {
 		return nil, false, payments.Errorf(payments.CodeInvalid, "a request that claims needs a token and a lease")
 	}
-	texts := map[string]string{
-		"kind": string(i.Kind), "currency": i.Currency, "capture_method": string(i.CaptureMethod), "customer": i.Customer,
-		"payment_method": i.PaymentMethod, "payment_id": i.PaymentID, "description": i.Description,
-		"statement_descriptor_suffix": i.StatementDescriptorSuffix, "receipt_email": i.ReceiptEmail, "return_url": i.ReturnURL,
-		"stripe_account": r.Account.ID,
+	texts := [...]struct{ field, text string }{
+		{"kind", string(i.Kind)}, {"currency", i.Currency}, {"capture_method", string(i.CaptureMethod)}, {"customer", i.Customer},
+		{"payment_method", i.PaymentMethod}, {"payment_id", i.PaymentID}, {"description", i.Description},
+		{"statement_descriptor_suffix", i.StatementDescriptorSuffix}, {"receipt_email", i.ReceiptEmail}, {"return_url", i.ReturnURL},
+		{"stripe_account", r.Account.ID},
 	}
-	for field, text := range texts {
-		if !storable(text) {
-			return nil, false, unstorable(field)
+	for _, t := range texts {
+		if !storable(t.text) {
+			return nil, false, unstorable(t.field)
 		}
 	}
 	for name, value := range i.Metadata {

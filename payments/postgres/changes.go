@@ -34,8 +34,8 @@ func queuePayments(b *pgx.Batch, changes []*change) error {
 	tenants, ids := keyArrays(changedKeys(changes))
 	statuses, reasons, failures, intents, charges := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	captured, sequences, tries, rounds, inDoubt := make([]int64, n), make([]int64, n), make([]int32, n), make([]int32, n), make([]bool, n)
-	first, last, absent, finalized := make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n)
-	tokens, updated := make([][]byte, n), make([]time.Time, n)
+	absent, finalized := make([]*time.Time, n), make([]*time.Time, n)
+	tokens, updated, cleared := make([][]byte, n), make([]time.Time, n), make([]bool, n)
 	for i, c := range changes {
 		p := c.after
 		var err error
@@ -44,10 +44,10 @@ func queuePayments(b *pgx.Batch, changes []*change) error {
 		}
 		statuses[i], reasons[i], intents[i], charges[i] = string(p.Status), p.Reason, p.StripePaymentIntent, p.StripeCharge
 		captured[i], sequences[i], tries[i], rounds[i], inDoubt[i] = p.AmountCaptured, p.Sequence, int32(p.Tries), int32(p.Rounds), p.InDoubt
-		first[i], last[i], absent[i] = nullable(p.FirstSubmitAt), nullable(p.LastSubmitAt), nullable(p.AbsentAt)
+		cleared[i], absent[i] = c.clearSubmit, nullable(p.AbsentAt)
 		finalized[i], tokens[i], updated[i] = nullable(p.FinalizedAt), tokenParam(c.token), p.UpdatedAt
 	}
-	b.Queue(query("write_payments"), tenants, ids, statuses, reasons, failures, intents, charges, captured, inDoubt, first, last, absent,
+	b.Queue(query("write_payments"), tenants, ids, statuses, reasons, failures, intents, charges, captured, inDoubt, cleared, absent,
 		tries, rounds, sequences, tokens, updated, finalized)
 	return nil
 }

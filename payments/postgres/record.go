@@ -25,16 +25,20 @@ func (s *Store) Record(ctx context.Context, r payments.Recording) (payments.Reco
 type recording struct {
 	batch   []payments.Recording
 	now     time.Time
-	rows    map[key]row
+	held    map[key]payments.Token // the claims' tokens that stand in their tickets, which are locked
+	rows    map[key]row            // the payments of the other claims, as they are now
 	changes []*change
 	results []coalesce.Result[payments.Recorded]
 }
 
 func (s *Store) flushRecord(ctx context.Context, batch []payments.Recording) ([]coalesce.Result[payments.Recorded], error) {
-	f := &recording{batch: batch, rows: make(map[key]row, len(batch)), results: make([]coalesce.Result[payments.Recorded], len(batch))}
+	f := &recording{batch: batch, held: make(map[key]payments.Token, len(batch)), results: make([]coalesce.Result[payments.Recorded], len(batch))}
 	var messages []payments.OutboxItem
 	err := s.transact(ctx, func(tx *transaction) error {
-		if err := s.readOwned(ctx, tx, f); err != nil {
+		if err := s.lockOwned(ctx, tx, f); err != nil {
+			return err
+		}
+		if err := s.readOthers(ctx, tx, f); err != nil {
 			return err
 		}
 		s.decideRecords(f)
@@ -57,8 +61,9 @@ func (s *Store) flushRecord(ctx context.Context, batch []payments.Recording) ([]
 
 func claimKey(c payments.Claim) key { return key{c.Payment.TenantID, c.Payment.ID} }
 
-// readOwned locks the tickets that hold the claims' tokens, and then reads all the payments with a newer snapshot.
-func (s *Store) readOwned(ctx context.Context, tx *transaction, f *recording) error {
+// lockOwned locks the tickets that hold the claims' tokens. Their payments need not be read: while a token stands nobody but its owner has
+// changed the payment, so the owner knows it (see standing).
+func (s *Store) lockOwned(ctx context.Context, tx *transaction, f *recording) error {
 	order := make([]int, len(f.batch))
 	for i := range order {
 		order[i] = i
@@ -70,27 +75,57 @@ func (s *Store) readOwned(ctx context.Context, tx *transaction, f *recording) er
 	}
 	tenants, ids := keyArrays(keys)
 	b := tx.batch()
-	b.Queue(query("lock_tickets"), tenants, ids, tokens, payments.SabotageNoTokenCheck).Query(drain)
+	b.Queue(query("lock_tickets"), tenants, ids, tokens, payments.SabotageNoTokenCheck).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var k key
+			var id, token []byte
+			if err := rows.Scan(&k.tenant, &id, &token); err != nil {
+				return err
+			}
+			copy(k.id[:], id)
+			var held payments.Token
+			copy(held[:], token)
+			f.held[k] = held
+		}
+		return rows.Err()
+	})
 	b.Queue(query("clock"), s.now()).QueryRow(func(r pgx.Row) error { return r.Scan(&f.now) })
-	keys = slices.Compact(keys)
-	tenants, ids = keyArrays(keys)
+	err := tx.send(ctx, b)
+	f.now = f.now.UTC()
+	return err
+}
+
+// readOthers reads, with a newer snapshot, the payments whose tickets hold other tokens or are gone: an earlier attempt of ours may have been
+// committed.
+func (s *Store) readOthers(ctx context.Context, tx *transaction, f *recording) error {
+	var keys []key
+	for _, r := range f.batch {
+		if k := claimKey(r.Claim); !f.holds(r.Claim) {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	slices.SortFunc(keys, key.compare)
+	tenants, ids := keyArrays(slices.Compact(keys))
 	var rows []row
+	b := tx.batch()
 	b.Queue(query("read_by_id"), tenants, ids).Query(collect(&rows))
 	if err := tx.send(ctx, b); err != nil {
 		return err
 	}
-	f.now = f.now.UTC()
+	f.rows = make(map[key]row, len(rows))
 	for _, r := range rows {
 		f.rows[r.key()] = r
 	}
 	return nil
 }
 
-// drain reads rows that are locked and not looked at.
-func drain(rows pgx.Rows) error {
-	for rows.Next() {
-	}
-	return rows.Err()
+// holds reports whether the claim's token stands in its ticket, which is locked then.
+func (f *recording) holds(c payments.Claim) bool {
+	token, held := f.held[claimKey(c)]
+	return held && (token == c.Token || payments.SabotageNoTokenCheck)
 }
 
 // decideRecords settles each recording by the row that is there.
@@ -100,12 +135,11 @@ func (s *Store) decideRecords(f *recording) {
 		k := claimKey(r.Claim)
 		stored, there := f.rows[k]
 		first, taken := writer[k]
-		owner := there && !taken && (stored.holds(r.Claim.Token) || payments.SabotageNoTokenCheck)
 		switch {
 		case taken && f.batch[first].Claim.Token == r.Claim.Token:
 			f.results[i] = f.results[first]
-		case owner:
-			c, err := s.recordChange(stored, r, f.now)
+		case !taken && f.holds(r.Claim):
+			c, err := s.recordChange(r, f.now)
 			if err != nil {
 				f.results[i].Err = err
 				continue
@@ -125,8 +159,8 @@ func (s *Store) decideRecords(f *recording) {
 	}
 }
 
-func (s *Store) recordChange(stored row, r payments.Recording, now time.Time) (*change, error) {
-	p, t := stored.payment, r.Transition
+func (s *Store) recordChange(r payments.Recording, now time.Time) (*change, error) {
+	p, t := standing(r.Claim), r.Transition
 	if !p.Status.CanMove(t.Status) && !payments.SabotageNoTokenCheck {
 		return nil, impossible(p, t)
 	}
@@ -135,6 +169,16 @@ func (s *Store) recordChange(stored row, r payments.Recording, now time.Time) (*
 		at = now
 	}
 	return s.newChange(p, t, r.Claim.Token, at, now.Add(r.Delay))
+}
+
+// standing is the payment as its row has it while the claim's token stands in the ticket: as it was claimed, with what giving the token wrote.
+// Take and Evidence put another token or none into the ticket, and what changes a payment without one does so while no ticket stands.
+func standing(c payments.Claim) payments.Payment {
+	p := c.Payment
+	if !p.InDoubt && p.Status != payments.StatusUnknown && p.Status != payments.StatusPending {
+		p.InDoubt, p.FirstSubmitAt, p.LastSubmitAt = true, c.ClaimedAt, c.ClaimedAt
+	}
+	return p
 }
 
 // recorded is the answer that a change gives.

@@ -16,7 +16,7 @@ stored AS (
         nullif(stripe_account, ''), livemode, token IS NOT NULL,
         CASE WHEN token IS NOT NULL THEN clock.now END, CASE WHEN token IS NOT NULL THEN clock.now END, clock.now, clock.now
     FROM input, clock ORDER BY ord
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (tenant_id, idempotency_key) DO NOTHING
     RETURNING tenant_id, id
 )
 INSERT INTO queue (tenant_id, payment_id, lane, due_at, token)
