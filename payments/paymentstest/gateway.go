@@ -119,7 +119,7 @@ func (b *stripeBench) leaves(before, want int) {
 	}
 }
 
-// submit sends the payment once; the answer must be of the kind.
+// submit sends the payment once; the answer must be of the kind, and name a PaymentIntent if it is about one.
 func (b *stripeBench) submit(p payments.Payment, kind payments.ObservationKind) payments.Observation {
 	b.t.Helper()
 	asked, before := 0, b.posts()
@@ -127,6 +127,9 @@ func (b *stripeBench) submit(p payments.Payment, kind payments.ObservationKind) 
 	s.MayLeave = func() error { asked++; return nil }
 	o := b.Gateway.Submit(b.t.Context(), s)
 	b.is(o, kind)
+	if o.Object == nil && (kind == payments.ObservedAnswer || kind == payments.ObservedDecline) {
+		b.t.Fatalf("the %s names no PaymentIntent", kind)
+	}
 	b.leaves(before, 1)
 	if asked != 1 {
 		b.t.Errorf("MayLeave was asked %d times, want once", asked)

@@ -27,7 +27,7 @@ func (b *stripeBench) lookFinds(customer string) {
 	} {
 		p := b.inDoubt(b.payment(key, of, c.change))
 		o := b.submit(p, c.kind)
-		if o.Object == nil || o.Object.ID == neighbour.Object.ID {
+		if o.Object.ID == neighbour.Object.ID {
 			b.t.Fatalf("%s: the answer is about %+v", key, o.Object)
 		}
 		found := b.finds(p, o.Object.ID)
