@@ -80,11 +80,16 @@ func judgePermissions(user string, u *userInfo, missing []string) verdict {
 	}
 	switch {
 	case len(missing) > 0:
-		return bad("give the user these rights on the servers", "%s may not %s", who, join(missing))
+		return bad(grant(missing), "%s may not %s", who, join(missing))
 	case u.publish == nil && u.subscribe == nil:
 		return good("%s may do everything in its account", who)
 	}
 	return good("%s has every right that these roles need", who)
+}
+
+// grant is the remedy for rights that are missing: all of them.
+func grant(missing []string) string {
+	return "on the servers, let the user " + strings.Join(missing, ", ")
 }
 
 // askUserInfo asks the server. A *violation says that this may not be asked.
@@ -141,7 +146,7 @@ func (x *examination) tryReading(ctx context.Context, needs rights) verdict {
 		}
 	}
 	if len(missing) > 0 {
-		return bad("give the user these rights on the servers", "the user may not %s", join(missing))
+		return bad(grant(missing), "the user may not %s", join(missing))
 	}
 	return warn("let the user publish to "+subjectUserInfo+", by which the server tells it its own rights",
 		"reading is permitted; whether the user may pull, ack and publish (%s) cannot be known without doing it", join(slices.Concat(needs.write, needs.ack)))

@@ -106,11 +106,11 @@ func judgePrivileges(role string, tables []string, missing map[string][]string) 
 	for _, table := range tables {
 		if m := strings.Join(missing[table], ", "); m != "" {
 			lacks = append(lacks, table+" ("+m+")")
-			grants = append(grants, "GRANT "+m+" ON "+table)
+			grants = append(grants, "GRANT "+m+" ON "+table+" TO "+pgx.Identifier{role}.Sanitize())
 		}
 	}
 	if len(lacks) > 0 {
-		return bad(join(grants)+" TO the role", "role %s lacks rights on %s", role, join(lacks))
+		return bad(strings.Join(grants, "; "), "role %s lacks rights on %s", role, join(lacks))
 	}
 	return good("role %s has its rights on %s", role, count(len(tables), "table"))
 }

@@ -237,27 +237,31 @@ type lane struct {
 	state jetstream.StreamState
 }
 
-// idle is for how long nothing has been acked although there is something to do; 0 when there is nothing.
-func (l lane) idle() time.Duration {
+// idle is for how long nothing has been acked although there is something to do, 0 when there is nothing; acked says whether anything ever was.
+func (l lane) idle() (since time.Duration, acked bool) {
 	if l.NumPending == 0 && l.NumAckPending == 0 {
-		return 0
+		return 0, true
 	}
-	last := l.state.FirstTime // nothing was ever acked: the oldest message waits since it was stored
 	if l.AckFloor.Last != nil {
-		last = *l.AckFloor.Last
-	} else if last.IsZero() {
+		return max(l.TimeStamp.Sub(*l.AckFloor.Last), 0), true
+	}
+	last := l.state.FirstTime // the oldest message waits since it was stored
+	if last.IsZero() {
 		last = l.Created
 	}
-	return max(l.TimeStamp.Sub(last), 0)
+	return max(l.TimeStamp.Sub(last), 0), false
 }
 
 func judgeLag(lanes []lane) verdict {
 	var shown, idle, paused []string
 	for _, l := range lanes {
 		text := fmt.Sprintf("%s: %d waiting, %d in flight", l.Name, l.NumPending, l.NumAckPending)
-		since := l.idle()
-		if since > 0 {
+		since, acked := l.idle()
+		switch {
+		case since > 0 && acked:
 			text += ", last ack " + age(since) + " ago"
+		case since > 0:
+			text += ", none acked, the oldest of " + age(since) + " ago"
 		}
 		shown = append(shown, text)
 		switch {

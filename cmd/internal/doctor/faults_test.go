@@ -1,0 +1,371 @@
+package doctor
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
+	"github.com/oncepay/oncepay/migrations"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/stripesim"
+)
+
+// TestFaults spoils one thing of an installation in good health; that check fails, says the remedy, and all others are as they were.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	for name, test := range map[string]func(*testing.T, *services){
+		"healthy": testHealthy, "not migrated": testNotMigrated, "newer schema": testNewerSchema, "other namespace": testOtherNamespace,
+		"tickets": testTickets, "due": testDue, "outbox": testOutbox, "attention": testAttention, "privileges": testPrivileges, "password": testPassword,
+		"PostgreSQL away": testPostgresAway, "PostgreSQL silent": testPostgresSilent, "no fsync": testNoFsync, "a standby": testReadOnly,
+		"no JetStream": testNoJetStream, "streams missing": testStreamsMissing, "duplicate window": testDuplicateWindow, "durable": testDurable,
+		"not synced": testNotSynced, "sync unseen": testSyncUnseen, "NATS away": testNATSAway, "stream full": testStreamFull,
+		"may not publish": testMayNotPublish, "may not read": testMayNotRead, "may not ask": testMayNotAsk, "may not hear": testMayNotHear,
+		"cluster": testCluster,
+		"key":     testKey, "account": testAccount, "no key": testNoKey, "Stripe away": testStripeAway, "clock": testClock, "settings": testSettings, "live key": testLiveKey,
+		"changes nothing": testChangesNothing, "exact rights": testExactRights,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, s)
+		})
+	}
+}
+
+func testHealthy(t *testing.T, s *services) {
+	r := s.world(t).expect(nil)
+	if !r.OK || r.Count(OK) != len(table) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func testNotMigrated(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_DATABASE_URL"] = s.database(t, "template1")
+	w.expect(unchecked(map[string]expectation{"schema": is(Failed, "at version 0", "00001_payments.sql", "oncepay migrate up")}, "schema", ofSchema...))
+}
+
+func testNewerSchema(t *testing.T, s *services) {
+	w := s.world(t)
+	w.sql(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
+	w.expect(map[string]expectation{"schema": is(Warning, "at version 9999", "newer program")})
+}
+
+func testOtherNamespace(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_NAMESPACE"] = "elsewhere"
+	w.expect(map[string]expectation{"namespace": is(Failed, `"elsewhere"`, `set ONCEPAY_NAMESPACE to "oncepay"`)})
+	w.sql(`DELETE FROM installation`)
+	w.expect(nil)
+}
+
+// payment is an SQL statement that stores a payment, with or without its ticket.
+func payment(key, status, ticketDue string) string {
+	id := payments.NewID("acme", key)
+	insert := `INSERT INTO payments (created_at, updated_at, amount, lane, request_version, fingerprint_version, off_session, id, fingerprint, tenant_id,
+		idempotency_key, kind, status, currency, capture_method) VALUES (now(), now(), 100, 1, 1, 1, true, '\x` + hex(id) + `', sha256('a'), 'acme', '` + key + `', 'charge', '` + status + `', 'usd', 'automatic')`
+	if ticketDue == "" {
+		return insert
+	}
+	return insert + `; INSERT INTO queue (due_at, lane, payment_id, tenant_id) VALUES (now() + interval '` + ticketDue + `', 1, '\x` + hex(id) + `', 'acme')`
+}
+
+func hex(id payments.ID) string { return strings.TrimPrefix(id.Format(payments.KindCharge), "pay_") }
+
+func testTickets(t *testing.T, s *services) {
+	w := s.world(t)
+	w.sql(payment("lost", "received", ""), payment("fine", "received", "1 hour"), payment("settled", "stalled", "1 hour"))
+	w.expect(map[string]expectation{"tickets": is(Failed, "2 payments", payments.NewID("acme", "lost").String()+" of acme (received, no ticket)",
+		payments.NewID("acme", "settled").String()+" of acme (stalled, ticket)", "oncepay payments show")})
+}
+
+func testDue(t *testing.T, s *services) {
+	w := s.world(t)
+	w.sql(payment("late", "received", "-1 hour"), payment("later", "waiting", "1 hour"))
+	w.expect(map[string]expectation{"due": is(Warning, "1 payment due and not taken, the oldest for 1h0m", "is a worker running")})
+}
+
+func testOutbox(t *testing.T, s *services) {
+	w := s.world(t)
+	id := hex(payments.NewID("acme", "k"))
+	w.sql(payment("k", "stalled", ""),
+		`INSERT INTO payment_events (tenant_id, payment_id, sequence, at, type, status, body) VALUES ('acme', '\x`+id+`', 1, now() - interval '2 hours', 't', 'stalled', '{}')`,
+		`INSERT INTO outbox (kind, tenant_id, payment_id, sequence) VALUES ('event', 'acme', '\x`+id+`', 1)`)
+	w.expect(map[string]expectation{"outbox": is(Warning, "1 message not published yet, the oldest of 2h0m", "is a relay running")})
+	w.sql(`UPDATE payment_events SET at = now()`)
+	w.expect(map[string]expectation{"outbox": is(OK, "1 message on the way")})
+}
+
+func testAttention(t *testing.T, s *services) {
+	w := s.world(t)
+	w.sql(payment("a", "stalled", ""), payment("b", "needs_review", ""), payment("c", "unknown", "1 hour"),
+		`INSERT INTO dead_letters (first_seen, last_seen, payload_length, id, state, reason, message, stream, stream_created, stream_seq, payload_sha256)
+			VALUES (now(), now(), 0, 'dl_1', 'open', 'invalid', '', 'S', now(), 1, sha256('')), (now(), now(), 0, 'dl_2', 'discarded', 'invalid', '', 'S', now(), 2, sha256(''))`)
+	w.expect(map[string]expectation{"attention": is(OK, "1 needs_review, 1 stalled, 1 unknown", "dead letters: 1 open")})
+}
+
+// testPrivileges: a role that may read and nothing else is enough for every check but the one that says so; so none of them writes.
+func testPrivileges(t *testing.T, s *services) {
+	w := s.world(t)
+	role := devstacktest.Prefix(t)
+	w.sql(`CREATE ROLE `+role+` LOGIN PASSWORD 'readonly1'`, `GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
+	w.values["ONCEPAY_DATABASE_URL"] = as(t, w.values["ONCEPAY_DATABASE_URL"], role, "readonly1")
+	w.expect(map[string]expectation{"postgres_permissions": is(Failed, "role "+role+" lacks rights on", "api_keys (INSERT, UPDATE)", "and 5 more", `GRANT INSERT, UPDATE ON payments TO "`+role+`"`)})
+}
+
+// as is the URL for another user.
+func as(t *testing.T, dsn, user, password string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(user, password)
+	return u.String()
+}
+
+func testPassword(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_DATABASE_URL"] = as(t, w.values["ONCEPAY_DATABASE_URL"], "oncepay", "hunter2-of-postgres")
+	w.values["ONCEPAY_NATS_MONITOR_URL"] = "http://someone:hunter2-of-nats@" + closedPort(t) + "," + w.values["ONCEPAY_NATS_MONITOR_URL"]
+	w.values["ONCEPAY_STRIPE_KEY"] = "sk_test_hunter2"
+	w.simulate(stripesim.Options{Keys: []stripesim.Key{{Secret: "sk_test_other"}}})
+	r := w.expect(unchecked(map[string]expectation{
+		"postgres": is(Failed, "PostgreSQL refuses: password authentication failed", "correct user and password"), "stripe_account": is(Failed),
+		"nats_monitor": is(Warning, "1 of 2 endpoints are not seen; endpoint 1: ", "connection refused", "correct ONCEPAY_NATS_MONITOR_URL"),
+	}, "postgres", ofPostgres...))
+	for _, c := range r.Checks {
+		if strings.Contains(c.Found+c.Remedy, "hunter2") {
+			t.Errorf("a secret is shown: %+v", c)
+		}
+	}
+}
+
+func testPostgresAway(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_DATABASE_URL"] = devstacktest.Via(t, w.values["ONCEPAY_DATABASE_URL"], closedPort(t))
+	w.expect(unchecked(map[string]expectation{"postgres": is(Failed, "PostgreSQL cannot be reached", "start PostgreSQL")}, "postgres", ofPostgres...))
+}
+
+func testPostgresSilent(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_DATABASE_URL"] = devstacktest.Via(t, w.values["ONCEPAY_DATABASE_URL"], silentPort(t))
+	w.timeout = 3 * time.Second
+	begun := time.Now()
+	w.expect(unchecked(map[string]expectation{"postgres": is(Failed)}, "postgres", ofPostgres...))
+	if took := time.Since(begun); took > w.timeout+3*grace {
+		t.Errorf("a server that does not answer held everything up for %s", took)
+	}
+}
+
+func testNoFsync(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_DATABASE_URL"] = devstacktest.Database(t, migrations.Up)
+	w.expect(map[string]expectation{"postgres_durability": is(Failed, "fsync is off", "set fsync = on")})
+}
+
+func testReadOnly(t *testing.T, s *services) {
+	w := s.world(t)
+	w.sql(`DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET default_transaction_read_only = on'; END $$`)
+	w.expect(unchecked(map[string]expectation{"postgres": is(Failed, "read-only")}, "postgres", ofPostgres...))
+}
+
+func testNoJetStream(t *testing.T, s *services) {
+	w := s.bare(t)
+	w.use(natsServer(t, server.Options{}), "", "")
+	w.expect(unchecked(map[string]expectation{"jetstream": is(Failed, "no JetStream answers", "enable JetStream"), "nats_sync": is(Warning)}, "jetstream", ofJetStream...))
+}
+
+func testStreamsMissing(t *testing.T, s *services) {
+	w := s.bare(t)
+	want := unchecked(map[string]expectation{"streams": is(Failed, "_INTENTS is missing", "and 1 more", "which makes them"), "consumers": is(Failed, "worker-intent is missing")}, "streams", ofStreams...)
+	w.expect(unchecked(want, "consumers", "consumer_lag"))
+}
+
+// streamName is the name of the intents' stream.
+func (w *world) streamName() string {
+	return strings.ToUpper(w.values["ONCEPAY_SUBJECT_PREFIX"]) + "_INTENTS"
+}
+
+// change updates the intents' stream.
+func (w *world) change(f func(*jetstream.StreamConfig)) {
+	w.t.Helper()
+	_, js := w.jetstream()
+	stream, err := js.Stream(w.t.Context(), w.streamName())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	f(&config)
+	if _, err := js.UpdateStream(w.t.Context(), config); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func testDuplicateWindow(t *testing.T, s *services) {
+	w := s.world(t)
+	w.change(func(c *jetstream.StreamConfig) { c.Duplicates = 2 * time.Minute })
+	w.expect(map[string]expectation{"streams": is(Failed, "duplicate_window is 2m0s, want 100ms", "start `oncepay serve`, which changes")})
+	w.change(func(c *jetstream.StreamConfig) { c.Duplicates, c.MaxBytes = 100*time.Millisecond, 1<<30 })
+	w.expect(map[string]expectation{"streams": is(Failed, "max_bytes", "set ONCEPAY_STREAM_MAX_BYTES to what is there")})
+}
+
+func testDurable(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_ACK_WAIT"] = "11s"
+	w.expect(map[string]expectation{"consumers": is(Failed, "ack_wait is 30s, want 11s", "set ONCEPAY_ACK_WAIT to what is there")})
+}
+
+func testNotSynced(t *testing.T, s *services) {
+	w := s.bare(t)
+	w.use(natsServer(t, server.Options{JetStream: true, HTTPHost: "127.0.0.1", HTTPPort: -1}), "", "")
+	w.provision()
+	w.expect(map[string]expectation{"nats_sync": is(Failed, "before they are synced to disk", "sync_interval: always")})
+}
+
+func testSyncUnseen(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_NATS_MONITOR_URL"] = ""
+	w.expect(map[string]expectation{"nats_sync": is(Warning, "not seen on any server", "ONCEPAY_NATS_MONITOR_URL")})
+	w.values["ONCEPAY_NATS_SYNC_CONFIRMED"] = "true"
+	w.expect(map[string]expectation{"nats_sync": is(OK, "confirmed by ONCEPAY_NATS_SYNC_CONFIRMED")})
+}
+
+func testNATSAway(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_NATS_URL"] = "nats://" + closedPort(t)
+	w.expect(unchecked(map[string]expectation{"nats": is(Failed, "NATS cannot be reached", "start NATS")}, "nats", ofNATS...))
+}
+
+func testStreamFull(t *testing.T, s *services) {
+	w := s.bare(t)
+	w.values["ONCEPAY_STREAM_MAX_BYTES"] = "1048576"
+	w.provision()
+	nc, js := w.jetstream()
+	subject := w.values["ONCEPAY_SUBJECT_PREFIX"] + ".intent.acme"
+	for range 8 {
+		if _, err := js.Publish(t.Context(), subject, make([]byte, 100<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nc.Close()
+	w.expect(map[string]expectation{"stream_space": is(Warning, "filling up", "78% of 1.0 MiB"), "consumer_lag": is(OK, "worker-intent: 8 waiting")})
+}
+
+// limited starts a server on which the user "worker" has the permissions.
+func limited(t *testing.T, p *server.Permissions) *server.Server {
+	return natsServer(t, server.Options{JetStream: true, SyncAlways: true, HTTPHost: "127.0.0.1", HTTPPort: -1, Users: []*server.User{
+		{Username: "admin", Password: "hunter2"}, {Username: "worker", Password: "hunter2", Permissions: p},
+	}})
+}
+
+// useLimited provisions as admin, and goes on as a user with the permissions.
+func (w *world) useLimited(p *server.Permissions) {
+	w.t.Helper()
+	s := limited(w.t, p)
+	w.use(s, "admin", "hunter2")
+	w.provision()
+	w.use(s, "worker", "hunter2")
+}
+
+func testMayNotPublish(t *testing.T, s *services) {
+	w := s.bare(t)
+	w.useLimited(&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"*.event.>", "$JS.API.CONSUMER.MSG.NEXT.>"}}})
+	w.expect(map[string]expectation{"nats_permissions": is(Failed, "user worker may not publish to $JS.API.CONSUMER.MSG.NEXT.", ".event.*.*", "on the servers, let the user publish to")})
+}
+
+func testMayNotRead(t *testing.T, s *services) {
+	w := s.bare(t)
+	w.useLimited(&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.INFO.>", "$JS.API.INFO"}}})
+	want := map[string]expectation{"nats_permissions": is(Failed, "publish to $JS.API.STREAM.INFO."), "jetstream": is(Warning, "may not ask $JS.API.INFO")}
+	want = unchecked(want, "nats_permissions", "streams")
+	w.expect(unchecked(want, "streams", "replicas", "stream_space"))
+}
+
+func testMayNotAsk(t *testing.T, s *services) {
+	w := s.bare(t)
+	w.useLimited(&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$SYS.>"}}})
+	w.expect(map[string]expectation{"nats_permissions": is(Warning, "reading is permitted", "cannot be known", "let the user publish to $SYS.REQ.USER.INFO")})
+	w.useLimited(&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$SYS.>", "$JS.API.CONSUMER.INFO.>"}}})
+	want := map[string]expectation{"nats_permissions": is(Failed, "publish to $JS.API.CONSUMER.INFO.", "worker-intent")}
+	want = unchecked(want, "nats_permissions", "consumers")
+	w.expect(unchecked(want, "consumers", "consumer_lag"))
+}
+
+func testMayNotHear(t *testing.T, s *services) {
+	w := s.bare(t)
+	w.useLimited(&server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"somewhere.>"}}})
+	want := map[string]expectation{"nats_permissions": is(Failed, "may not subscribe to _INBOX.>"), "jetstream": is(Warning)}
+	want = unchecked(want, "nats_permissions", "streams", "consumers")
+	w.expect(unchecked(unchecked(want, "streams", ofStreams...), "consumers", "consumer_lag"))
+}
+
+func testKey(t *testing.T, s *services) {
+	w := s.world(t)
+	w.simulate(stripesim.Options{Keys: []stripesim.Key{{Secret: "sk_test_other"}}})
+	w.expect(map[string]expectation{"stripe_account": is(Failed, "ONCEPAY_STRIPE_KEY: was refused by Stripe (401)", "not rolled or expired")})
+}
+
+func testAccount(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_STRIPE_ACCOUNT"] = "acct_other"
+	w.expect(map[string]expectation{"stripe_account": is(Failed, "ONCEPAY_STRIPE_ACCOUNT: is acct_other", "correct one of them")})
+	w.simulate(stripesim.Options{Keys: []stripesim.Key{{Secret: "sk_test_simulated", Deny: []string{"GET /v1/account"}}}})
+	w.values["ONCEPAY_STRIPE_ACCOUNT"] = ""
+	w.expect(map[string]expectation{"stripe_account": is(Failed, "ONCEPAY_STRIPE_ACCOUNT")})
+}
+
+func testNoKey(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_STRIPE_KEY"], w.values["ONCEPAY_ROLES"] = "", "relay"
+	w.expect(map[string]expectation{"stripe_account": is(Warning, "could not be a worker")})
+}
+
+func testStripeAway(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_STRIPE_URL"] = "http://" + closedPort(t)
+	w.expect(unchecked(map[string]expectation{"stripe": is(Failed, "cannot be reached", "ONCEPAY_STRIPE_URL")}, "stripe", "stripe_account", "clock_stripe"))
+}
+
+func testClock(t *testing.T, s *services) {
+	w := s.world(t)
+	w.clock = clock(-5 * time.Minute)
+	w.expect(map[string]expectation{
+		"clock_postgres": is(Failed, "behind PostgreSQL", "NTP"), "clock_stripe": is(Failed, "behind Stripe", "NTP"), "clock_nats": is(Warning, "behind NATS", "NTP"),
+	})
+}
+
+func testSettings(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_LEASE"] = "10s"
+	w.expect(map[string]expectation{"settings": is(Failed, "ONCEPAY_LEASE: must be longer than ONCEPAY_STRIPE_TIMEOUT", "oncepay config")})
+	w.values["ONCEPAY_LEASE"] = "30500ms"
+	w.expect(map[string]expectation{"settings": is(Warning, "leaves 500ms", "raise ONCEPAY_LEASE")})
+	w.values["ONCEPAY_LEASE"], w.values["ONCEPAY_DRAIN"] = "45s", "5s"
+	w.expect(map[string]expectation{"settings": is(Warning, "ONCEPAY_DRAIN 5s is shorter", "raise ONCEPAY_DRAIN")})
+}
+
+// testLiveKey: a live key never leaves for another server than Stripe's, and what is only untidy in test mode is not in live mode.
+func testLiveKey(t *testing.T, s *services) {
+	w := s.world(t)
+	stripe := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if len(r.Header.Values("Authorization")) > 0 || r.Method != http.MethodGet {
+			t.Errorf("%s %s, authorized with %q", r.Method, r.URL, r.Header.Values("Authorization"))
+		}
+	}))
+	t.Cleanup(stripe.Close)
+	w.values["ONCEPAY_STRIPE_URL"] = stripe.URL
+	w.values["ONCEPAY_STRIPE_KEY"], w.values["ONCEPAY_NATS_MONITOR_URL"] = "sk_live_hunter2", ""
+	want := map[string]expectation{
+		"settings": is(Failed, "ONCEPAY_STRIPE_URL: must be left out with a live key"), "nats_sync": is(Failed, "not seen on any server"),
+		"postgres_standby": is(Warning, "no standby", "synchronous_standby_names"), "replicas": is(Warning, "1 of 3 copies", "ONCEPAY_STREAM_REPLICAS=3"),
+	}
+	w.expect(unchecked(want, "settings", "stripe_account"))
+}
