@@ -27,7 +27,7 @@ func (a *admission) weight() int {
 }
 
 // Admit implements payments.Store: it stores a payment and its ticket if the key is new, and reads whichever row is there. Concurrent calls
-// share their commits. A request whose text PostgreSQL cannot keep, or with Claim and without a token or lease, is CodeInvalid: such a one
+// share their commits. A request whose text PostgreSQL cannot keep, or with Claim and without a token, a lease or an account, is CodeInvalid: such a one
 // should not have passed validation.
 func (s *Store) Admit(ctx context.Context, r payments.AdmitRequest) (payments.Admission, error) {
 	a, refused, err := prepare(r)
@@ -55,8 +55,8 @@ func prepare(r payments.AdmitRequest) (a *admission, refused bool, err error) {
 	if !a.inserts() {
 		return a, false, nil
 	}
-	if r.Claim && (r.Token.IsZero() || r.Lease <= 0) {
-		return nil, false, payments.Errorf(payments.CodeInvalid, "a request that claims needs a token and a lease")
+	if r.Claim && (r.Token.IsZero() || r.Lease <= 0 || r.Account.ID == "") {
+		return nil, false, payments.Errorf(payments.CodeInvalid, "a request that claims needs a token, a lease and an account")
 	}
 	texts := [...]struct{ field, text string }{
 		{"kind", string(i.Kind)}, {"currency", i.Currency}, {"capture_method", string(i.CaptureMethod)}, {"customer", i.Customer},
@@ -91,8 +91,8 @@ func unstorable(field string) error {
 	return &payments.Error{Code: payments.CodeInvalid, Field: field, Message: "must be valid UTF-8 without U+0000: remove what is not"}
 }
 
-// fresh is the row that the request inserts at the store's time now.
-func (a *admission) fresh(now time.Time, requestVersion int) row {
+// fresh is the row that the request inserts at the store's time now, with its token or without.
+func (a *admission) fresh(now time.Time, requestVersion int, claimed bool) row {
 	p := payments.Payment{
 		Intent: a.Intent, ID: a.id, Lane: a.Lane, Status: payments.StatusReceived, RequestVersion: requestVersion, CreatedAt: now, UpdatedAt: now,
 	}
@@ -100,7 +100,7 @@ func (a *admission) fresh(now time.Time, requestVersion int) row {
 		p.ExpiresAt = micro(p.ExpiresAt)
 	}
 	ticket := &payments.Ticket{Lane: a.Lane, DueAt: now}
-	if a.Claim {
+	if claimed {
 		p.FirstSubmitAt, p.LastSubmitAt, p.InDoubt = now, now, true
 		p.StripeAccount, p.Livemode = a.Account.ID, a.Account.Livemode
 		ticket.DueAt, ticket.Token = now.Add(a.Lease.Truncate(time.Microsecond)), a.Token

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -20,6 +19,10 @@ type admitting struct {
 	rows    map[key]row        // what is there now
 	now     map[key]time.Time  // the store's time at which that was read or written
 	fresh   map[key]bool       // inserted by this attempt
+
+	paying  []payments.Account          // sorted: whose budgets this flush debits; none without a rate
+	held    map[key]time.Duration       // requests that get no token, since their account is known to have no room for that long
+	budgets map[payments.Account]budget // what is left
 }
 
 // flushAdmit answers one batch: insert what is new and, in a separate statement with a newer snapshot, read the rest. Of equal keys in one
@@ -45,9 +48,13 @@ func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.
 			f.first[k] = a
 		}
 	}
+	if err := s.pace(ctx, f, began); err != nil {
+		return nil, err
+	}
 	if err := s.transact(ctx, func(tx *transaction) error { return s.admit(ctx, tx, f) }); err != nil {
 		return nil, err
 	}
+	s.noteBudgets(f)
 	results := make([]coalesce.Result[payments.Admission], len(batch))
 	for i, a := range batch {
 		results[i].Value, results[i].Err = f.answer(a)
@@ -89,52 +96,6 @@ func (f *admitting) sorted() []*admission {
 	return slices.CompactFunc(list, func(a, b *admission) bool { return a.key() == b.key() })
 }
 
-// queueInserts adds the insert of all new requests, column by column.
-func (s *Store) queueInserts(b *pgx.Batch, f *admitting) {
-	keys := make([]key, 0, len(f.first))
-	for k := range f.first {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, key.compare)
-	n := len(keys)
-	tenants, ids := keyArrays(keys)
-	idempotencyKeys, kinds, currencies, captures := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	customers, methods, detailTexts, accounts := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	lanes, fingerprints, tokens := make([]int16, n), make([][]byte, n), make([][]byte, n)
-	amounts, leases, offSession, livemodes := make([]int64, n), make([]int64, n), make([]bool, n), make([]bool, n)
-	expires := make([]*time.Time, n)
-	for i, k := range keys {
-		a := f.first[k]
-		in := a.Intent
-		idempotencyKeys[i], kinds[i], currencies[i], captures[i] = in.IdempotencyKey, string(in.Kind), in.Currency, string(in.CaptureMethod)
-		customers[i], methods[i], detailTexts[i] = in.Customer, in.PaymentMethod, a.details
-		lanes[i], fingerprints[i], amounts[i], offSession[i] = int16(a.Lane), a.fingerprint[:], in.Amount, in.OffSession
-		expires[i] = nullable(in.ExpiresAt)
-		if a.Claim {
-			tokens[i], leases[i], accounts[i], livemodes[i] = a.Token[:], a.Lease.Microseconds(), a.Account.ID, a.Account.Livemode
-		}
-	}
-	b.Queue(query("admit"), tenants, ids, idempotencyKeys, kinds, lanes, fingerprints, amounts, currencies, captures, offSession, customers,
-		methods, detailTexts, expires, accounts, livemodes, tokens, leases, s.opts.RequestVersion, payments.FingerprintVersion, s.now(),
-	).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var k key
-			var id []byte
-			var now time.Time
-			if err := rows.Scan(&k.tenant, &id, &now); err != nil {
-				return err
-			}
-			copy(k.id[:], id)
-			a := f.first[k]
-			if a == nil {
-				return fmt.Errorf("%w: a row that nobody asked for", errMapping)
-			}
-			f.rows[k], f.now[k], f.fresh[k] = a.fresh(now.UTC(), s.opts.RequestVersion), now.UTC(), true
-		}
-		return rows.Err()
-	})
-}
-
 // read takes up the rows that were there already.
 func (f *admitting) read(rows pgx.Rows) error {
 	for rows.Next() {
@@ -174,6 +135,8 @@ func (f *admitting) answer(a *admission) (payments.Admission, error) {
 		done.Differs = payments.Differs(r.payment.Intent, a.Intent)
 	case payments.VerdictClaimed:
 		done.Claim = a.claim(r, f.now[k])
+	case payments.VerdictStored:
+		done.Wait = f.wait(a)
 	}
 	return done, nil
 }

@@ -20,6 +20,7 @@ type Store struct {
 	admits  *coalesce.Group[*admission, payments.Admission]
 	records *coalesce.Group[payments.Recording, payments.Recorded]
 
+	budgets budgets
 	// turn is, for each lane, the tenant that Take served last.
 	turn sync.Map
 	// clocksApart: the last lease found that our clock and PostgreSQL's disagree.

@@ -2,7 +2,7 @@
 -- Tenants are found by one index probe each, and no more of them than are needed (a recursive query is read as far as the LIMIT asks).
 -- Candidates are chosen without locks, more than are wanted, since others may be choosing too; only those that are given out are locked, and
 -- what somebody else has locked is passed over. Tickets are locked before payments.
--- Where no send is in doubt, the first one that may be is this one: what was sent before is known not to have been executed.
+-- The account of a payment that is pinned to none is its tenant's own, as soon as that is known, or the installation's.
 WITH RECURSIVE clock AS (SELECT coalesce($5::timestamptz, now()) AS now),
 ahead AS (
     (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id > $6::text ORDER BY q.tenant_id LIMIT 1)
@@ -35,33 +35,21 @@ candidate AS (
 chosen AS MATERIALIZED (
     SELECT tenant_id, payment_id, row_number() OVER (ORDER BY round, turn) AS place FROM candidate ORDER BY round, turn LIMIT 4 * $2::int
 ),
-locked AS (
-    SELECT q.tenant_id, q.payment_id, q.token, c.place
+picked AS (
+    SELECT q.tenant_id, q.payment_id, c.place
     FROM chosen c JOIN queue q ON q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id
         JOIN payments p ON p.tenant_id = q.tenant_id AND p.id = q.payment_id, clock
     WHERE q.lane + 0 = $1::int2 AND q.due_at <= clock.now -- asked again of the locked row; + 0 leaves the primary key as the only way to it
     ORDER BY c.place LIMIT $2::int
     FOR UPDATE OF q, p SKIP LOCKED -- the payment too: to wait for one that somebody keeps locked would hold up the lane
 ),
-given AS (
-    SELECT l.tenant_id, l.payment_id, l.place, ($4::bytea[])[row_number() OVER (ORDER BY l.place)] AS token FROM locked l
+locked AS MATERIALIZED (
+    SELECT k.tenant_id, k.payment_id, k.place,
+        CASE WHEN coalesce(t.stripe_account, t.stripe_key_ref) IS NULL THEN nullif($7::text, '') ELSE t.account END AS account,
+        CASE WHEN coalesce(t.stripe_account, t.stripe_key_ref) IS NULL THEN $8::bool ELSE t.livemode END AS livemode
+    FROM picked k LEFT JOIN tenants t ON t.id = k.tenant_id
 ),
-ticket AS (
-    UPDATE queue q SET due_at = clock.now + $3::bigint * interval '1 microsecond', token = g.token,
-        abandoned = least(q.abandoned + (q.token IS NOT NULL)::int, 1000) -- a count that overflowed would fail every Take of the lane
-    FROM given g, clock WHERE q.tenant_id = g.tenant_id AND q.payment_id = g.payment_id
-    RETURNING q.tenant_id, q.payment_id, q.due_at, q.token, q.abandoned, g.place
-),
-before AS MATERIALIZED (
-    SELECT p.* FROM ticket t JOIN payments p ON p.tenant_id = t.tenant_id AND p.id = t.payment_id
-    ORDER BY p.tenant_id, p.id FOR UPDATE OF p
-),
-submitting AS (
-    UPDATE payments p SET first_submit_at = clock.now, last_submit_at = clock.now, in_doubt = true,
-        stripe_account = coalesce(p.stripe_account, nullif($7::text, '')),
-        livemode = CASE WHEN p.stripe_account IS NULL THEN $8::bool ELSE p.livemode END
-    FROM before b, clock WHERE p.tenant_id = b.tenant_id AND p.id = b.id AND NOT b.in_doubt AND b.status NOT IN ('unknown', 'pending')
-)
-SELECT {payment}, {ticket}, (SELECT now FROM clock), q.place
+{give}
+SELECT {payment}, {ticket}, (SELECT now FROM clock), q.place, coalesce(q.account, ''), coalesce(q.livemode, false)
 FROM before p JOIN ticket q ON q.tenant_id = p.tenant_id AND q.payment_id = p.id
 ORDER BY q.place

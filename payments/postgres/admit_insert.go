@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// queueInserts adds the insert of all new requests, column by column.
+func (s *Store) queueInserts(b *pgx.Batch, f *admitting) {
+	keys := make([]key, 0, len(f.first))
+	for k := range f.first {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, key.compare)
+	n := len(keys)
+	tenants, ids := keyArrays(keys)
+	idempotencyKeys, kinds, currencies, captures := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	customers, methods, detailTexts, accounts := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	lanes, fingerprints, tokens := make([]int16, n), make([][]byte, n), make([][]byte, n)
+	amounts, leases, offSession, livemodes := make([]int64, n), make([]int64, n), make([]bool, n), make([]bool, n)
+	expires := make([]*time.Time, n)
+	for i, k := range keys {
+		a := f.first[k]
+		in := a.Intent
+		idempotencyKeys[i], kinds[i], currencies[i], captures[i] = in.IdempotencyKey, string(in.Kind), in.Currency, string(in.CaptureMethod)
+		customers[i], methods[i], detailTexts[i] = in.Customer, in.PaymentMethod, a.details
+		lanes[i], fingerprints[i], amounts[i], offSession[i] = int16(a.Lane), a.fingerprint[:], in.Amount, in.OffSession
+		expires[i] = nullable(in.ExpiresAt)
+		if f.asks(a) {
+			tokens[i], leases[i], accounts[i], livemodes[i] = a.Token[:], a.Lease.Microseconds(), a.Account.ID, a.Account.Livemode
+		}
+	}
+	columns := []any{
+		tenants, ids, idempotencyKeys, kinds, lanes, fingerprints, amounts, currencies, captures, offSession, customers,
+		methods, detailTexts, expires, accounts, livemodes, tokens, leases, s.opts.RequestVersion, payments.FingerprintVersion, s.now(),
+	}
+	if len(f.paying) > 0 {
+		s.queuePaced(b, f, keys, columns)
+		return
+	}
+	b.Queue(query("admit"), columns...).Query(func(rows pgx.Rows) error {
+		return f.inserted(rows, s.opts.RequestVersion, false)
+	})
+}
+
+// inserted takes up the rows of this flush. paced: each says whether it was given its token; else all have that asked for one.
+func (f *admitting) inserted(rows pgx.Rows, requestVersion int, paced bool) error {
+	for rows.Next() {
+		var k key
+		var id []byte
+		var now time.Time
+		var given bool
+		targets := []any{&k.tenant, &id, &now, &given}
+		if !paced {
+			targets = targets[:3]
+		}
+		if err := rows.Scan(targets...); err != nil {
+			return err
+		}
+		copy(k.id[:], id)
+		a := f.first[k]
+		if a == nil {
+			return fmt.Errorf("%w: a row that nobody asked for", errMapping)
+		}
+		f.rows[k], f.now[k], f.fresh[k] = a.fresh(now.UTC(), requestVersion, f.asks(a) && (given || !paced)), now.UTC(), true
+	}
+	return rows.Err()
+}

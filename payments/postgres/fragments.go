@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// fragments are what the names in braces stand for. {payment} and {ticket} are the columns that row.go scans, in its order.
+//
+// The last ones speak of a row b of rate_budgets, or of none, which is a full bucket, and of clock, with the time now and the rate that is set:
+// {rate} is how many calls a second there may be, {burst} what the bucket holds at most, {tokens} what it holds, {tokens at} the time that {tokens}
+// is stored with, {interactive waits} and {bulk waits} whether tickets of that lane wait for tokens, {room} how many tickets a Take ($1 lane, $2 limit)
+// may have; {waits until}, until when tickets are taken to wait that a row u leaves for want of tokens: 0.1 s past the next token, since whoever
+// waits for it comes late, or not at all. A time that lies further in the future than a
+// transaction can have waited for a lock was written by a clock that is wrong, and stops nobody.
+var fragments = strings.NewReplacer(
+	"{payment}", `p.tenant_id, p.id, p.idempotency_key, p.kind, p.lane, p.status, coalesce(p.reason, ''), p.request_version,
+    p.fingerprint, p.fingerprint_version, p.amount, p.amount_captured, p.amount_refunded, p.currency, p.capture_method, p.off_session,
+    coalesce(p.customer, ''), coalesce(p.payment_method, ''), coalesce(p.details::text, ''), coalesce(p.failure::text, ''), p.expires_at,
+    p.first_submit_at, p.last_submit_at, p.in_doubt, p.absent_at, p.tries, p.rounds, p.sequence, p.last_token,
+    coalesce(p.stripe_account, ''), p.livemode, coalesce(p.stripe_payment_intent, ''), coalesce(p.stripe_charge, ''),
+    coalesce(p.batch_id, ''), p.created_at, p.updated_at, p.finalized_at`,
+	"{ticket}", `q.due_at, q.token, coalesce(q.abandoned, 0)`,
+	"{letter}", `d.id, coalesce(d.tenant_id, ''), coalesce(d.idempotency_key, ''), d.payment_id, d.reason, d.message,
+    coalesce(d.stream, ''), d.stream_created, coalesce(d.stream_seq, 0), coalesce(d.subject, ''), d.headers, d.payload, d.payload_length,
+    d.payload_sha256, d.tries, d.state, d.replays, d.first_seen, d.last_seen`,
+	"{tenant}", `t.id, coalesce(t.stripe_account, ''), coalesce(t.stripe_key_ref, ''), coalesce(t.account, ''), coalesce(t.livemode, false),
+    t.created_at`,
+	"{ticket statuses}", quoted(payments.TicketStatuses()),
+	"{rate}", budgetRate,
+	"{burst}", budgetBurst,
+	"{tokens}", budgetTokens,
+	"{tokens at}", `CASE WHEN b.updated_at > clock.now + interval '5 s' THEN clock.now ELSE greatest(b.updated_at, clock.now) END`,
+	"{interactive waits}", interactiveWaits,
+	"{bulk waits}", `coalesce(b.bulk_waits_until > clock.now AND b.bulk_waits_until < clock.now + interval '1 minute', false)`,
+	"{room}", `CASE WHEN $1::int2 = 2 AND `+interactiveWaits+` THEN 0 ELSE least($2::int, floor(`+budgetTokens+` + 1e-9))::int END`,
+	"{waits until}", `clock.now + make_interval(secs => least(50, greatest(0, 1 - u.tokens) / u.rate + 0.1))`,
+	"{give}", give,
+)
+
+// A bucket holds what comes in within 50 ms: a pause of that length costs nothing, and Stripe is not met with more than that at once.
+const (
+	// budgetRate is the setting, or what Throttle has left of it: that grows back in a straight line within 30 s.
+	budgetRate = `CASE WHEN b.rate IS NULL OR clock.now NOT BETWEEN b.throttled_at - interval '5 s' AND b.throttled_at + interval '30 s'
+        THEN clock.setting
+        ELSE least(clock.setting, b.rate + (clock.setting - b.rate) * greatest(0, extract(epoch FROM clock.now - b.throttled_at)::float8) / 30) END`
+	budgetBurst = `greatest(2, ` + budgetRate + ` / 20)`
+	// least and greatest pass over nulls: without a row there is a full bucket.
+	budgetTokens = `least(` + budgetBurst + `, b.tokens + ` + budgetRate + ` * greatest(0, extract(epoch FROM clock.now - b.updated_at)::float8))`
+
+	interactiveWaits = `coalesce(b.interactive_waits_until > clock.now AND b.interactive_waits_until < clock.now + interval '1 minute', false)`
+)
+
+// give is how tickets that are locked (tenant_id, payment_id, place, and the account that they are pinned to if they are to none) are given to the
+// caller. Where no send is in doubt, the first one that may be is this one: what was sent before is known not to have been executed. Where no
+// account is known nothing may be sent, so that no send is in doubt either.
+const give = `given AS (
+    SELECT l.tenant_id, l.payment_id, l.place, l.account, l.livemode, ($4::bytea[])[row_number() OVER (ORDER BY l.place)] AS token FROM locked l
+),
+ticket AS (
+    UPDATE queue q SET due_at = clock.now + $3::bigint * interval '1 microsecond', token = g.token,
+        abandoned = least(q.abandoned + (q.token IS NOT NULL)::int, 1000) -- a count that overflowed would fail every Take of the lane
+    FROM given g, clock WHERE q.tenant_id = g.tenant_id AND q.payment_id = g.payment_id
+    RETURNING q.tenant_id, q.payment_id, q.due_at, q.token, q.abandoned, g.place, g.account, g.livemode
+),
+before AS MATERIALIZED (
+    SELECT p.* FROM ticket t JOIN payments p ON p.tenant_id = t.tenant_id AND p.id = t.payment_id
+    ORDER BY p.tenant_id, p.id FOR UPDATE OF p
+),
+submitting AS (
+    UPDATE payments p SET first_submit_at = clock.now, last_submit_at = clock.now, in_doubt = true,
+        stripe_account = coalesce(p.stripe_account, t.account), livemode = CASE WHEN p.stripe_account IS NULL THEN t.livemode ELSE p.livemode END
+    FROM before b JOIN ticket t ON t.tenant_id = b.tenant_id AND t.payment_id = b.id, clock
+    WHERE p.tenant_id = b.tenant_id AND p.id = b.id AND NOT b.in_doubt AND b.status NOT IN ('unknown', 'pending')
+        AND coalesce(b.stripe_account, t.account) IS NOT NULL
+)`

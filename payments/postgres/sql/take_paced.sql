@@ -1,0 +1,42 @@
+-- Gives tickets that take_due.sql found, as many for each account as its budget has room for, and debits them. The budgets are locked already
+-- (lock_budgets.sql). Payer 0 stands for tickets that cost nothing. Whatever somebody else has locked or taken by now is passed over.
+-- Bulk gets nothing while interactive tickets wait, who so get the whole rate: somebody stands at a counter for each of them, and a batch that
+-- waits a little longer loses nothing. While interactive work uses less than the rate, bulk has all that is left.
+WITH clock AS (SELECT coalesce($5::timestamptz, now()) AS now, $16::float8 AS setting),
+candidate AS (
+    SELECT * FROM unnest($6::text[], $7::bytea[], $8::text[], $9::bool[], $10::int[]) WITH ORDINALITY
+        AS u(tenant_id, payment_id, account, livemode, payer, place)
+),
+quota AS MATERIALIZED (
+    SELECT u.payer, u.most, u.waits, b.account, b.livemode, {tokens} AS tokens, {rate} AS rate, least(u.most, {room}) AS room
+    FROM unnest($11::text[], $12::bool[], $13::int[], $14::bool[]) WITH ORDINALITY AS u(account, livemode, most, waits, payer)
+    JOIN rate_budgets b ON b.account = u.account AND b.livemode = u.livemode, clock
+),
+picked AS MATERIALIZED (
+    SELECT l.* FROM (SELECT payer, room FROM quota UNION ALL SELECT 0, $17::int) u, clock, LATERAL (
+        SELECT q.tenant_id, q.payment_id, c.place, c.account, c.livemode, c.payer
+        FROM candidate c JOIN queue q ON q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id
+            JOIN payments p ON p.tenant_id = q.tenant_id AND p.id = q.payment_id
+        WHERE c.payer = u.payer AND q.lane + 0 = $1::int2 AND q.due_at <= clock.now
+            AND CASE WHEN p.stripe_account IS NULL THEN c.payer > 0 OR c.account = ''
+                ELSE (c.payer > 0) = (p.stripe_account = c.account AND p.livemode = c.livemode) END
+        ORDER BY c.place LIMIT u.room
+        FOR UPDATE OF q, p SKIP LOCKED) l
+),
+locked AS MATERIALIZED (SELECT tenant_id, payment_id, place, nullif(account, '') AS account, livemode FROM picked),
+{give},
+debited AS (
+    UPDATE rate_budgets b SET tokens = u.tokens, updated_at = {tokens at},
+        interactive_waits_until = CASE WHEN $1::int2 <> 1 THEN b.interactive_waits_until WHEN u.waits THEN {waits until}
+            WHEN NOT $15::bool THEN b.interactive_waits_until END,
+        bulk_waits_until = CASE WHEN $1::int2 <> 2 THEN b.bulk_waits_until WHEN u.waits THEN {waits until}
+            WHEN NOT $15::bool THEN b.bulk_waits_until END
+    FROM (
+        SELECT u.account, u.livemode, u.rate, u.waits OR u.room < u.most AS waits, greatest(0, u.tokens - (
+            SELECT count(*) FROM picked k JOIN ticket t ON t.tenant_id = k.tenant_id AND t.payment_id = k.payment_id WHERE k.payer = u.payer)) AS tokens
+        FROM quota u) u, clock
+    WHERE b.account = u.account AND b.livemode = u.livemode
+)
+SELECT {payment}, {ticket}, (SELECT now FROM clock), q.place, coalesce(q.account, ''), coalesce(q.livemode, false)
+FROM before p JOIN ticket q ON q.tenant_id = p.tenant_id AND q.payment_id = p.id
+ORDER BY q.place

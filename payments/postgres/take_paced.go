@@ -1,0 +1,177 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// dueTicket is a ticket that is due and, it seems, may be given; or, without a payment, an account without room for which tickets wait.
+type dueTicket struct {
+	key
+	account payments.Account // of its tenant; zero: not known
+	free    bool             // no budget pays for it
+	budget  budget
+	there   bool          // the account has a budget
+	marked  time.Duration // for how long the lane's tickets are known to wait
+}
+
+func (d dueTicket) isTicket() bool { return d.tenant != "" }
+
+// plan is what a Take intends to give out. The budgets are asked again once they are locked.
+type plan struct {
+	tickets []dueTicket        // in the order in which they are to be given; more than are given, since some may be locked
+	payers  []payments.Account // sorted: those whose budgets change
+	most    []int32            // how many tickets for each of them
+	waits   []bool             // whether more of its tickets are due than it has room for
+	free    int                // how many that cost nothing
+	given   int
+	cleared bool          // nothing that is due is left
+	wait    time.Duration // until the first of the accounts without room has some; 0: none is without
+}
+
+// takePaced gives what is due, as far as the accounts' budgets have room. A Take that finds no room locks nothing and writes nothing, but for a
+// mark now and then that tickets wait.
+func (s *Store) takePaced(ctx context.Context, t taking) (payments.Taking, error) {
+	due, err := s.findDue(ctx, t)
+	if err != nil {
+		return payments.Taking{}, err
+	}
+	p := newPlan(due, t.Lane, t.limit)
+	done := payments.Taking{Wait: p.wait}
+	if p.given == 0 && len(p.payers) == 0 {
+		return done, nil
+	}
+	var missing []payments.Account
+	for _, d := range due {
+		if !d.there && d.account.ID != "" {
+			s.budgets.forget(d.account)
+			missing = append(missing, d.account)
+		}
+	}
+	if err := s.makeBudgets(ctx, sortedAccounts(missing)); err != nil {
+		return payments.Taking{}, err
+	}
+	err = s.transact(ctx, func(tx *transaction) error {
+		done.Claims = nil
+		leaseFrom := s.wall()
+		b := tx.batch()
+		if len(p.payers) > 0 {
+			ids, livemodes := accountArrays(p.payers)
+			b.Queue(query("lock_budgets"), ids, livemodes)
+		}
+		s.queueTake(b, t, p).Query(func(rows pgx.Rows) (err error) {
+			done.Claims, err = s.scanClaims(rows, t, leaseFrom)
+			return err
+		})
+		s.reached("take")
+		return tx.commit(ctx, b)
+	})
+	if err == nil && len(done.Claims) < p.given && p.given > p.free && done.Wait == 0 {
+		done.Wait = waitMin // somebody else was faster
+	}
+	return done, err
+}
+
+func (s *Store) findDue(ctx context.Context, t taking) ([]dueTicket, error) {
+	rows, err := s.pool.Query(ctx, query("take_due"), int16(t.Lane), t.limit, s.now(), t.after, t.Account.ID, t.Account.Livemode, s.opts.Rate)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (dueTicket, error) {
+		var d dueTicket
+		var tenant pgtype.Text
+		var id []byte
+		var wait, marked float64
+		err := r.Scan(&tenant, &id, &d.account.ID, &d.account.Livemode, &d.free, &d.budget.tokens, &d.budget.rate, &d.budget.interactiveWaits,
+			&d.there, &wait, &marked)
+		d.tenant = tenant.String
+		copy(d.id[:], id)
+		d.marked = time.Duration(min(marked, 60) * float64(time.Second))
+		return d, err
+	})
+}
+
+// newPlan shares the rooms out: in the order of the tickets, as many for each account as it has room for.
+func newPlan(due []dueTicket, lane payments.Lane, limit int) plan {
+	p := plan{cleared: true}
+	type share struct {
+		dueTicket
+		most  int
+		waits bool
+	}
+	shares := map[payments.Account]*share{}
+	for _, d := range due {
+		if d.isTicket() {
+			p.tickets = append(p.tickets, d)
+		}
+		if d.free {
+			if p.given < limit {
+				p.given, p.free = p.given+1, p.free+1
+			} else {
+				p.cleared = false
+			}
+			continue
+		}
+		a := shares[d.account]
+		if a == nil {
+			a = &share{dueTicket: d}
+			shares[d.account] = a
+		}
+		switch {
+		case !d.isTicket() || a.most >= d.budget.room(lane):
+			a.waits, p.cleared = true, false
+		case p.given < limit:
+			a.most, p.given = a.most+1, p.given+1
+		default:
+			p.cleared = false
+		}
+	}
+	for account, a := range shares {
+		if a.waits {
+			if wait := a.budget.wait(lane, a.most); p.wait == 0 || wait < p.wait {
+				p.wait = wait
+			}
+		}
+		// A mark that holds long enough need not be written again.
+		if a.most > 0 || a.waits && a.marked < a.budget.wait(lane, 0)+markLeft {
+			p.payers = append(p.payers, account)
+		}
+	}
+	for _, account := range sortedAccounts(p.payers) {
+		p.most, p.waits = append(p.most, int32(shares[account].most)), append(p.waits, shares[account].waits)
+	}
+	return p
+}
+
+// markLeft is how long after the next token a mark must still hold, of the 100 ms with which it is written.
+const markLeft = 50 * time.Millisecond
+
+// queueTake adds the statement that gives the planned tickets out.
+func (s *Store) queueTake(b *pgx.Batch, t taking, p plan) *pgx.QueuedQuery {
+	payer := map[payments.Account]int32{}
+	for i, a := range p.payers {
+		payer[a] = int32(i + 1)
+	}
+	var keys []key
+	var payers []int32
+	var accounts []payments.Account
+	for _, d := range p.tickets {
+		paid := payer[d.account]
+		if d.free {
+			paid = 0
+		} else if paid == 0 {
+			continue // no room
+		}
+		keys, payers, accounts = append(keys, d.key), append(payers, paid), append(accounts, d.account)
+	}
+	tenants, ids := keyArrays(keys)
+	names, livemodes := accountArrays(accounts)
+	payerNames, payerModes := accountArrays(p.payers)
+	return b.Queue(query("take_paced"), int16(t.Lane), t.limit, t.Lease.Microseconds(), t.tokens, s.now(), tenants, ids, names, livemodes, payers,
+		payerNames, payerModes, p.most, p.waits, p.cleared, s.opts.Rate, p.free)
+}
