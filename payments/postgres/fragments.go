@@ -15,13 +15,8 @@ import (
 // waits for it comes late, or not at all. A time that lies further in the future than a
 // transaction can have waited for a lock was written by a clock that is wrong, and stops nobody.
 var fragments = strings.NewReplacer(
-	"{payment}", `p.tenant_id, p.id, p.idempotency_key, p.kind, p.lane, p.status, coalesce(p.reason, ''), p.request_version,
-    p.fingerprint, p.fingerprint_version, p.amount, p.amount_captured, p.amount_refunded, p.currency, p.capture_method, p.off_session,
-    coalesce(p.customer, ''), coalesce(p.payment_method, ''), coalesce(p.details::text, ''), coalesce(p.failure::text, ''), p.expires_at,
-    p.first_submit_at, p.last_submit_at, p.in_doubt, p.absent_at, p.tries, p.rounds, p.sequence, p.last_token,
-    coalesce(p.stripe_account, ''), p.livemode, coalesce(p.stripe_payment_intent, ''), coalesce(p.stripe_charge, ''),
-    coalesce(p.batch_id, ''), p.created_at, p.updated_at, p.finalized_at`,
-	"{ticket}", `q.due_at, q.token, coalesce(q.abandoned, 0)`,
+	"{payment}", paymentColumns,
+	"{ticket}", ticketColumns,
 	"{letter}", `d.id, coalesce(d.tenant_id, ''), coalesce(d.idempotency_key, ''), d.payment_id, d.reason, d.message,
     coalesce(d.stream, ''), d.stream_created, coalesce(d.stream_seq, 0), coalesce(d.subject, ''), d.headers, d.payload, d.payload_length,
     d.payload_sha256, d.tries, d.state, d.replays, d.first_seen, d.last_seen`,
@@ -37,6 +32,7 @@ var fragments = strings.NewReplacer(
 	"{room}", `CASE WHEN $1::int2 = 2 AND `+interactiveWaits+` THEN 0 ELSE least($2::int, floor(`+budgetTokens+` + 1e-9))::int END`,
 	"{waits until}", `clock.now + make_interval(secs => least(50, greatest(0, 1 - u.tokens) / u.rate + 0.1))`,
 	"{give}", give,
+	"{given}", given,
 )
 
 // A bucket holds what comes in within 50 ms: a pause of that length costs nothing, and Stripe is not met with more than that at once.
@@ -65,13 +61,28 @@ ticket AS (
     RETURNING q.tenant_id, q.payment_id, q.due_at, q.token, q.abandoned, g.place, g.account, g.livemode
 ),
 before AS MATERIALIZED (
-    SELECT p.* FROM ticket t JOIN payments p ON p.tenant_id = t.tenant_id AND p.id = t.payment_id
+    SELECT p.*, t.due_at, t.token, t.abandoned, t.place, t.account, t.livemode AS account_livemode
+    FROM ticket t JOIN payments p ON p.tenant_id = t.tenant_id AND p.id = t.payment_id
     ORDER BY p.tenant_id, p.id FOR UPDATE OF p
 ),
 submitting AS (
     UPDATE payments p SET first_submit_at = clock.now, last_submit_at = clock.now, in_doubt = true,
-        stripe_account = coalesce(p.stripe_account, t.account), livemode = CASE WHEN p.stripe_account IS NULL THEN t.livemode ELSE p.livemode END
-    FROM before b JOIN ticket t ON t.tenant_id = b.tenant_id AND t.payment_id = b.id, clock
-    WHERE p.tenant_id = b.tenant_id AND p.id = b.id AND NOT b.in_doubt AND b.status NOT IN ('unknown', 'pending')
-        AND coalesce(b.stripe_account, t.account) IS NOT NULL
+        stripe_account = coalesce(p.stripe_account, b.account), livemode = CASE WHEN p.stripe_account IS NULL THEN b.account_livemode ELSE p.livemode END
+    FROM before b, clock WHERE p.tenant_id = b.tenant_id AND p.id = b.id AND NOT b.in_doubt AND b.status NOT IN ('unknown', 'pending')
+        AND coalesce(b.stripe_account, b.account) IS NOT NULL
 )`
+
+// given are the claims that {give} has made, in their order: the payments as they stood before.
+const given = `SELECT ` + paymentColumns + `, ` + ticketColumns + `, (SELECT now FROM clock), q.place, coalesce(q.account, ''), coalesce(q.account_livemode, false)
+FROM before p, LATERAL (SELECT p.due_at, p.token, p.abandoned, p.place, p.account, p.account_livemode) q
+ORDER BY q.place`
+
+const (
+	paymentColumns = `p.tenant_id, p.id, p.idempotency_key, p.kind, p.lane, p.status, coalesce(p.reason, ''), p.request_version,
+    p.fingerprint, p.fingerprint_version, p.amount, p.amount_captured, p.amount_refunded, p.currency, p.capture_method, p.off_session,
+    coalesce(p.customer, ''), coalesce(p.payment_method, ''), coalesce(p.details::text, ''), coalesce(p.failure::text, ''), p.expires_at,
+    p.first_submit_at, p.last_submit_at, p.in_doubt, p.absent_at, p.tries, p.rounds, p.sequence, p.last_token,
+    coalesce(p.stripe_account, ''), p.livemode, coalesce(p.stripe_payment_intent, ''), coalesce(p.stripe_charge, ''),
+    coalesce(p.batch_id, ''), p.created_at, p.updated_at, p.finalized_at`
+	ticketColumns = `q.due_at, q.token, coalesce(q.abandoned, 0)`
+)

@@ -50,6 +50,4 @@ locked AS MATERIALIZED (
     FROM picked k LEFT JOIN tenants t ON t.id = k.tenant_id
 ),
 {give}
-SELECT {payment}, {ticket}, (SELECT now FROM clock), q.place, coalesce(q.account, ''), coalesce(q.livemode, false)
-FROM before p JOIN ticket q ON q.tenant_id = p.tenant_id AND q.payment_id = p.id
-ORDER BY q.place
+{given}

@@ -32,11 +32,8 @@ debited AS (
         bulk_waits_until = CASE WHEN $1::int2 <> 2 THEN b.bulk_waits_until WHEN u.waits THEN {waits until}
             WHEN NOT $15::bool THEN b.bulk_waits_until END
     FROM (
-        SELECT u.account, u.livemode, u.rate, u.waits OR u.room < u.most AS waits, greatest(0, u.tokens - (
-            SELECT count(*) FROM picked k JOIN ticket t ON t.tenant_id = k.tenant_id AND t.payment_id = k.payment_id WHERE k.payer = u.payer)) AS tokens
-        FROM quota u) u, clock
+        SELECT q.account, q.livemode, q.rate, q.waits OR q.room < q.most AS waits, greatest(0, q.tokens - coalesce(s.spent, 0)) AS tokens
+        FROM quota q LEFT JOIN (SELECT payer, count(*) AS spent FROM picked GROUP BY payer) s ON s.payer = q.payer) u, clock
     WHERE b.account = u.account AND b.livemode = u.livemode
 )
-SELECT {payment}, {ticket}, (SELECT now FROM clock), q.place, coalesce(q.account, ''), coalesce(q.livemode, false)
-FROM before p JOIN ticket q ON q.tenant_id = p.tenant_id AND q.payment_id = p.id
-ORDER BY q.place
+{given}
