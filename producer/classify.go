@@ -22,11 +22,16 @@ const (
 	codeHeaderTooLarge   jetstream.ErrorCode = 10097
 	codeSealed           jetstream.ErrorCode = 10109
 	codeTooManyRequests  jetstream.ErrorCode = 10167
+
+	// Of an atomic batch: none of its messages is stored by this attempt.
 	codeAtomicDisabled   jetstream.ErrorCode = 10174
-	codeAtomicIncomplete jetstream.ErrorCode = 10176
+	codeAtomicIncomplete jetstream.ErrorCode = 10176 // a message of it is missing
 	codeAtomicTooLarge   jetstream.ErrorCode = 10199
-	codeAtomicDuplicate  jetstream.ErrorCode = 10201
-	codeAtomicTooMany    jetstream.ErrorCode = 10210
+	codeAtomicDuplicate  jetstream.ErrorCode = 10201 // a Nats-Msg-Id of it is in the stream's window
+	codeAtomicTooMany    jetstream.ErrorCode = 10210 // batches are open on the stream, or on the server
+
+	// Under the same Nats-Msg-Id another attempt is between its leader and its store.
+	codeDuplicateInProcess jetstream.ErrorCode = 10158
 )
 
 // fullTexts are the descriptions under which code 10077 is a refusal by a limit.
@@ -38,11 +43,10 @@ var fullTexts = []string{"maximum bytes exceeded", "maximum messages exceeded", 
 func refusedToSend(err error) *Error {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
-		return notStored(false, "the message is larger than the server's max_payload: shorten it, or raise max_payload", err)
+		return notStored(false, "the message is larger than the server's max_payload: shorten it, or raise max_payload", err).as(ErrTooLarge)
 	case errors.Is(err, nats.ErrBadSubject), errors.Is(err, nats.ErrHeadersNotSupported):
 		return notStored(false, "the client refuses the message", err)
-	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrConnectionDraining),
-		errors.Is(err, jetstream.ErrTooManyStalledMsgs):
+	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrConnectionDraining):
 		return notStored(true, "there is no connection to take the message: publish it again", err)
 	default:
 		return unknown("the connection failed while it took the message: publish it again under the same key", err)
@@ -57,8 +61,8 @@ func refusedByServer(err error) *Error {
 		return refusedByStream(api)
 	}
 	switch {
-	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
-		return notStored(true, "no stream takes the subject: provision the streams, or check the prefix", err)
+	case errors.Is(err, nats.ErrNoResponders):
+		return notStored(true, "no stream takes the subject: provision the streams, or check the prefix", err).as(errNoStream)
 	default:
 		return unknown("no acknowledgement came: publish it again under the same key", err)
 	}
@@ -69,15 +73,15 @@ func refusedByStream(api *jetstream.APIError) *Error {
 	case codeStoreFailed:
 		for _, text := range fullTexts {
 			if strings.Contains(api.Description, text) {
-				return notStored(true, "the stream is full: trim it, raise its max bytes, or publish again later", api)
+				return notStored(true, "the stream is full: trim it, raise its max bytes, or publish again later", api).as(ErrStreamFull)
 			}
 		}
 		if strings.Contains(api.Description, "message to large") || strings.Contains(api.Description, "message too large") {
-			return notStored(false, "the message is larger than the stream takes: shorten it", api)
+			return notStored(false, "the message is larger than the stream takes: shorten it", api).as(ErrTooLarge)
 		}
 		return unknown("the stream could not write the message: publish it again under the same key", api)
 	case codeMessageTooLarge, codeHeaderTooLarge:
-		return notStored(false, "the message is larger than the stream takes: shorten it", api)
+		return notStored(false, "the message is larger than the stream takes: shorten it", api).as(ErrTooLarge)
 	case codeOtherStream:
 		return notStored(false, "the subject belongs to another stream than expected: check the prefix and the streams' subjects", api)
 	case codeAccountResources, codeInsufficient, codeMemoryResources, codeStorageResources:
@@ -86,6 +90,8 @@ func refusedByStream(api *jetstream.APIError) *Error {
 		return notStored(false, "the stream is sealed: provision another one", api)
 	case codeTooManyRequests:
 		return notStored(true, "the stream is overloaded: publish again later", api)
+	case codeAtomicDisabled, codeAtomicIncomplete, codeAtomicTooLarge, codeAtomicDuplicate, codeAtomicTooMany:
+		return notStored(true, "the stream refused the batch: publish it again", api)
 	default:
 		return unknown("the stream answered with an error: publish it again under the same key", api)
 	}

@@ -98,9 +98,38 @@ func connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 	return nc
 }
 
+// patience bounds every wait of a test: what does not come by then never will.
+const patience = 30 * time.Second
+
+// receive waits for a value, and fails the test when none comes.
+func receive[T any](tb testing.TB, ch <-chan T, what string) T {
+	tb.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case v := <-ch:
+		return v
+	case <-timer.C:
+		tb.Fatalf("%s: nothing came within %v", what, patience)
+		panic("unreachable")
+	}
+}
+
+// eventually waits until something holds that no signal tells of.
+func eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	for ctx := testContext(tb); !holds(); {
+		select {
+		case <-ctx.Done():
+			tb.Fatalf("%s: not within %v", what, patience)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 func testContext(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	tb.Cleanup(cancel)
 	return ctx
 }
@@ -187,4 +216,19 @@ func (f fixture) storedWhenBack(tb testing.TB, stream string) []*jetstream.RawSt
 		tb.Fatal(err)
 	}
 	return f.stored(tb, stream)
+}
+
+// keys is how often each key stands in a stream, and which one at each sequence.
+func (f fixture) keys(tb testing.TB, stream string) (there map[string]int, at map[uint64]string) {
+	tb.Helper()
+	there, at = map[string]int{}, map[uint64]string{}
+	for _, m := range f.storedWhenBack(tb, stream) {
+		in, err := schema.DecodeIntent(m.Data)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		there[in.IdempotencyKey.Value]++
+		at[m.Sequence] = in.IdempotencyKey.Value
+	}
+	return there, at
 }

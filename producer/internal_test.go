@@ -62,6 +62,7 @@ func TestOnlyProofsAreNotStored(t *testing.T) {
 	t.Parallel()
 	again := map[jetstream.ErrorCode]bool{
 		codeAccountResources: true, codeInsufficient: true, codeMemoryResources: true, codeStorageResources: true, codeTooManyRequests: true,
+		codeAtomicDisabled: true, codeAtomicIncomplete: true, codeAtomicTooLarge: true, codeAtomicDuplicate: true, codeAtomicTooMany: true,
 		codeMessageTooLarge: false, codeOtherStream: false, codeHeaderTooLarge: false, codeSealed: false,
 	}
 	for code := jetstream.ErrorCode(10000); code < 10400; code++ {
@@ -80,8 +81,8 @@ func TestOnlyProofsAreNotStored(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]Outcome{
-		nats.ErrTimeout: Unknown, nats.ErrDisconnected: Unknown, nats.ErrConnectionClosed: Unknown, jetstream.ErrAsyncPublishTimeout: Unknown,
-		jetstream.ErrJetStreamPublisherClosed: Unknown, jetstream.ErrInvalidJSAck: Unknown, jetstream.ErrNoStreamResponse: NotStored, nats.ErrNoResponders: NotStored,
+		nats.ErrTimeout: Unknown, nats.ErrDisconnected: Unknown, nats.ErrConnectionClosed: Unknown,
+		jetstream.ErrInvalidJSAck: Unknown, nats.ErrNoResponders: NotStored,
 	} {
 		if got := refusedByServer(err); got.Outcome != want || !errors.Is(got, err) {
 			t.Errorf("after sending, %v: %v, want %v", err, got, want)
@@ -89,7 +90,7 @@ func TestOnlyProofsAreNotStored(t *testing.T) {
 	}
 	for err, want := range map[error]Outcome{
 		nats.ErrMaxPayload: NotStored, nats.ErrReconnectBufExceeded: NotStored, nats.ErrConnectionClosed: NotStored, nats.ErrConnectionDraining: NotStored,
-		jetstream.ErrTooManyStalledMsgs: NotStored, nats.ErrBadSubject: NotStored, errors.New("write: broken pipe"): Unknown,
+		nats.ErrBadSubject: NotStored, errors.New("write: broken pipe"): Unknown,
 	} {
 		if got := refusedToSend(err); got.Outcome != want || !errors.Is(got, err) {
 			t.Errorf("while sending, %v: %v, want %v", err, got, want)

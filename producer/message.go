@@ -46,7 +46,7 @@ func (p *Publisher) prepare(ctx context.Context, m Message) outgoing {
 		return out
 	}
 	if err := intent.Validate(); err != nil {
-		out.err = notStored(false, "the intent is not valid", err)
+		out.err = notStored(false, "the intent is not valid", err).as(ErrInvalid)
 		return out
 	}
 	route, err := p.route(m.Lane, intent.TenantID)
@@ -56,7 +56,7 @@ func (p *Publisher) prepare(ctx context.Context, m Message) outgoing {
 	}
 	body, encodeErr := schema.EncodeIntent(wire(intent))
 	if encodeErr != nil {
-		out.err = notStored(false, "the intent cannot be encoded", encodeErr)
+		out.err = notStored(false, "the intent cannot be encoded", encodeErr).as(ErrInvalid)
 		return out
 	}
 	out.msg = nats.NewMsg(route.subject)
@@ -74,7 +74,7 @@ func (p *Publisher) prepare(ctx context.Context, m Message) outgoing {
 
 func invalid(reason payments.Reason, field, message string) *Error {
 	return notStored(false, "the intent is not valid",
-		&payments.ValidationError{Reason: reason, Fields: []payments.FieldError{{Field: field, Message: message}}})
+		&payments.ValidationError{Reason: reason, Fields: []payments.FieldError{{Field: field, Message: message}}}).as(ErrInvalid)
 }
 
 // route is where a lane's intents of one tenant go.
@@ -93,10 +93,10 @@ func (p *Publisher) route(lane payments.Lane, tenant string) (route, *Error) {
 		r.stream = p.subjects.StreamBulk()
 		r.subject, err = p.subjects.Bulk(tenant)
 	default:
-		return r, notStored(false, "there is no such lane: use the interactive or the bulk lane", nil)
+		return r, notStored(false, "there is no such lane: use the interactive or the bulk lane", nil).as(ErrInvalid)
 	}
 	if err != nil {
-		return r, notStored(false, "the tenant makes no subject", err)
+		return r, notStored(false, "the tenant makes no subject", err).as(ErrInvalid)
 	}
 	return r, nil
 }

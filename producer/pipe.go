@@ -1,10 +1,8 @@
 package producer
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,34 +15,29 @@ type ack struct {
 	duplicate bool
 }
 
-// pipe sends messages without waiting for one before the next.
+// pipe is a connection that takes only what it can send now.
 type pipe struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
-	opts   []jetstream.PublishOpt
 	closed atomic.Bool
 }
 
-// newPipe gives the pipe a JetStream context of its own: the bookkeeping of
-// acknowledgements is per context, and so are its bounds.
-func newPipe(nc *nats.Conn, timeout time.Duration, pending int, opts ...jetstream.PublishOpt) (*pipe, error) {
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(timeout), jetstream.WithPublishAsyncMaxPending(pending))
+func newPipe(nc *nats.Conn) (*pipe, error) {
+	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}
-	return &pipe{nc: nc, js: js, opts: opts}, nil
+	return &pipe{nc: nc, js: js}, nil
 }
 
-// close refuses further messages. The client's bookkeeping, a subscription and a
-// goroutine, ends with the connection: CleanupPublisher of nats.go 1.55 would leave
-// the goroutine behind for ever if it came before that had run for the first time.
+// close refuses further messages.
 func (p *pipe) close() { p.closed.Store(true) }
 
 // connected refuses to send while there is no connection: the client would keep
 // the message and send it later, when its caller has long been told otherwise.
 func (p *pipe) connected() *Error {
 	if p.closed.Load() {
-		return notStored(false, "the publisher is closed: make a new one", nil)
+		return closedError()
 	}
 	if p.nc.IsConnected() {
 		return nil
@@ -52,44 +45,46 @@ func (p *pipe) connected() *Error {
 	return notStored(true, "there is no connection to NATS: publish it again", nats.ErrDisconnected)
 }
 
-// send hands one message to the connection.
-func (p *pipe) send(m *nats.Msg) (jetstream.PubAckFuture, *Error) {
-	if err := p.connected(); err != nil {
-		return nil, err
-	}
-	future, err := p.js.PublishMsgAsync(m, p.opts...)
-	if err != nil {
-		return nil, refusedToSend(err)
-	}
-	return future, nil
+func closedError() *Error {
+	return notStored(false, "the publisher is closed: make a new one", nil).as(ErrClosed)
 }
 
-// flight is a message that was sent.
-type flight struct {
-	index  int
-	future jetstream.PubAckFuture
+// watch tells of the end of the connection. A message that waits for its answer is
+// not told of it by the client, and would wait out its whole time.
+type watch struct {
+	nc   *nats.Conn
+	lost chan nats.Status
+	gone bool
 }
 
-// wait returns what became of the message. An answer that is there already counts,
-// even if ctx has ended.
-func (f flight) wait(ctx context.Context) (ack, *Error) {
+func (p *pipe) watch() *watch {
+	return &watch{nc: p.nc, lost: p.nc.StatusChanged(nats.DISCONNECTED, nats.RECONNECTING, nats.CLOSED)}
+}
+
+// begin forgets what was before: it is the connection of now that counts. Who calls
+// it checks connected afterwards.
+func (w *watch) begin() {
+	for {
+		select {
+		case <-w.lost:
+			continue
+		default:
+		}
+		break
+	}
+	w.gone = false
+}
+
+// ended reports whether the connection of the beginning has ended, even if there is
+// a new one.
+func (w *watch) ended() bool {
 	select {
-	case a := <-f.future.Ok():
-		return accepted(a)
-	case err := <-f.future.Err():
-		return ack{}, refusedByServer(err)
+	case <-w.lost:
+		w.gone = true
 	default:
 	}
-	select {
-	case a := <-f.future.Ok():
-		return accepted(a)
-	case err := <-f.future.Err():
-		return ack{}, refusedByServer(err)
-	case <-ctx.Done():
-		return ack{}, unknown("the caller stopped waiting for the acknowledgement: publish it again under the same key", context.Cause(ctx))
-	}
+	return w.gone
 }
 
-func accepted(a *jetstream.PubAck) (ack, *Error) {
-	return ack{stream: a.Stream, sequence: a.Sequence, duplicate: a.Duplicate}, nil
-}
+// close ends the watch.
+func (w *watch) close() { w.nc.RemoveStatusListener(w.lost) }

@@ -197,7 +197,7 @@ func TestNotStoredWithoutAConnection(t *testing.T) {
 	p := f.publisher(t, nc, producer.Options{})
 	down := nc.StatusChanged(nats.RECONNECTING)
 	server.Stop()
-	<-down
+	receive(t, down, "the loss of the connection")
 	before := nc.Stats().OutMsgs
 	r, _ := p.Publish(testContext(t), charge("acme", "k", 100))
 	wantNotStored(t, r, true, "no connection")
@@ -206,7 +206,7 @@ func TestNotStoredWithoutAConnection(t *testing.T) {
 	}
 	up := nc.StatusChanged(nats.CONNECTED)
 	startAgain(t, server)
-	<-up
+	receive(t, up, "a new connection")
 	publishUntilStored(t, p, charge("acme", "k", 100))
 	if n := f.count(t, f.subjects.StreamIntents()); n != 1 {
 		t.Errorf("%d messages are stored, want 1", n)
@@ -292,41 +292,48 @@ func TestUnknownWhenNobodyAnswers(t *testing.T) {
 	t.Run("in time", func(t *testing.T) {
 		r, _ := silent.publisher(t, nc, producer.Options{AckTimeout: 50 * time.Millisecond}).Publish(testContext(t), charge("acme", "k", 100))
 		wantUnknown(t, r)
-		<-arrived
+		receive(t, arrived, "the message")
 	})
-	t.Run("before the caller leaves", func(t *testing.T) {
-		p := silent.publisher(t, nc, producer.Options{})
-		ctx, cancel := context.WithCancelCause(testContext(t))
+	t.Run("and the caller would leave", func(t *testing.T) {
+		const within = 300 * time.Millisecond
+		p := silent.publisher(t, nc, producer.Options{AckTimeout: within})
+		ctx, cancel := context.WithCancel(testContext(t))
 		done := make(chan producer.Result, 1)
+		began := time.Now()
 		go func() {
 			r, _ := p.Publish(ctx, charge("acme", "k", 100))
 			done <- r
 		}()
-		<-arrived
-		why := errors.New("the customer has left")
-		cancel(why)
-		r := <-done
-		wantUnknown(t, r)
-		if !errors.Is(r.Err, why) {
-			t.Errorf("err = %v; want the cause in it", r.Err)
+		receive(t, arrived, "the message")
+		cancel()
+		wantUnknown(t, receive(t, done, "the result"))
+		if took := time.Since(began); took < within {
+			t.Errorf("the caller left after %v: while its message is under way it is told what became of it", took)
 		}
 	})
 	t.Run("and others wait for room", func(t *testing.T) {
-		p := silent.publisher(t, nc, producer.Options{MaxInFlight: 1})
-		ctx, cancel := context.WithCancel(testContext(t))
-		defer cancel()
+		p := silent.publisher(t, nc, producer.Options{MaxQueue: 1, AckTimeout: 500 * time.Millisecond})
 		first := make(chan producer.Result, 1)
 		go func() {
-			r, _ := p.Publish(ctx, charge("acme", "k1", 100))
+			r, _ := p.Publish(testContext(t), charge("acme", "k1", 100))
 			first <- r
 		}()
-		<-arrived
-		short, stop := context.WithTimeout(testContext(t), 20*time.Millisecond)
-		defer stop()
-		r, _ := p.Publish(short, charge("acme", "k2", 100))
+		receive(t, arrived, "the message")
+		ctx, cancel := context.WithCancelCause(testContext(t))
+		second := make(chan producer.Result, 1)
+		go func() {
+			r, _ := p.Publish(ctx, charge("acme", "k2", 100))
+			second <- r
+		}()
+		eventually(t, "a caller that waits for room", func() bool { return p.Waiting() == 1 })
+		why := errors.New("the customer has left")
+		cancel(why)
+		r := receive(t, second, "the second result")
 		wantNotStored(t, r, true, "before the message was sent")
-		cancel()
-		wantUnknown(t, <-first)
+		if !errors.Is(r.Err, producer.ErrNotSent) || !errors.Is(r.Err, why) {
+			t.Errorf("%v; want ErrNotSent and the cause", r.Err)
+		}
+		wantUnknown(t, receive(t, first, "the first result"))
 		select {
 		case <-arrived:
 			t.Error("the second message was sent")
@@ -354,7 +361,7 @@ func TestACallerThatHasLeftSendsNothing(t *testing.T) {
 func TestPublishAllKeepsOrderBeyondItsWindow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	p := f.publisher(t, connect(t, f.url), producer.Options{MaxInFlight: 7})
+	p := f.publisher(t, connect(t, f.url), producer.Options{MaxGroup: 7})
 	const n, bad = 300, 123
 	var messages []producer.Message
 	for i := range n {
@@ -400,7 +407,7 @@ func TestServerRestartedInFlight(t *testing.T) {
 func restartInFlight(t *testing.T, window int) {
 	server := ownNATS(t)
 	f := fixtureOn(t, server.URL(), 64<<20)
-	p := f.publisher(t, connect(t, f.url), producer.Options{MaxInFlight: window})
+	p := f.publisher(t, connect(t, f.url), producer.Options{MaxGroup: window})
 	const n = 3000
 	var messages []producer.Message
 	for i := range n {
@@ -408,26 +415,18 @@ func restartInFlight(t *testing.T, window int) {
 	}
 	done := make(chan []producer.Result, 1)
 	go func() { done <- p.PublishAll(testContext(t), messages) }()
-	for f.count(t, f.subjects.StreamIntents()) < 100 {
-	}
+	eventually(t, "a hundred messages in the stream", func() bool { return f.count(t, f.subjects.StreamIntents()) >= 100 })
 	startAgain(t, server)
-	results := <-done
+	results := receive(t, done, "the results")
 	counts := map[producer.Outcome]int{}
 	for _, r := range results {
 		counts[r.Outcome]++
 	}
-	there := map[string]int{}
-	for _, m := range f.storedWhenBack(t, f.subjects.StreamIntents()) {
-		in, err := schema.DecodeIntent(m.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		there[in.IdempotencyKey.Value]++
-	}
+	there, at := f.keys(t, f.subjects.StreamIntents())
 	for i, r := range results {
 		switch key := messages[i].Intent.IdempotencyKey; {
-		case r.Outcome == producer.Stored && there[key] != 1:
-			t.Errorf("%s is said to be stored, and is there %d times", key, there[key])
+		case r.Outcome == producer.Stored && at[r.Sequence] != key:
+			t.Errorf("%s is said to be stored as message %d, and there stands %q", key, r.Sequence, at[r.Sequence])
 		case r.Outcome == producer.NotStored && there[key] != 0:
 			t.Errorf("%s is said not to be stored, and is there: %v", key, r.Err)
 		}
@@ -515,9 +514,6 @@ func TestPublishAllInBatches(t *testing.T) {
 				if in, err := schema.DecodeIntent(there.Data); err != nil || in.IdempotencyKey.Value != messages[i].Intent.IdempotencyKey {
 					t.Errorf("message %d: another one stands at its sequence %d", i, r.Sequence)
 				}
-				if there.Header.Get(schema.HeaderMsgID) != "" {
-					t.Errorf("message %d has a Nats-Msg-Id", i)
-				}
 			}
 		})
 	}
@@ -534,35 +530,5 @@ func TestPublishAllInBatches(t *testing.T) {
 	}
 	if interactive, bulk := f.count(t, f.subjects.StreamIntents()), f.count(t, f.subjects.StreamBulk()); interactive != wantInteractive || bulk != wantBulk {
 		t.Errorf("%d and %d are stored, want %d and %d", interactive, bulk, wantInteractive, wantBulk)
-	}
-}
-
-func TestUnknownWhenTheAnswerToABatchIsLost(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	proxy := devstacktest.NewProxy(t, f.url)
-	p := f.publisher(t, connect(t, devstacktest.Via(t, f.url, proxy.Addr())), producer.Options{})
-	var once sync.Once
-	proxy.OnClientData(func(chunk []byte) devstacktest.Action {
-		action := devstacktest.Forward
-		if bytes.Contains(chunk, []byte("Nats-Batch-Commit")) {
-			once.Do(func() { action = devstacktest.ForwardThenCut })
-		}
-		return action
-	})
-	var messages []producer.Message
-	for i := range 50 {
-		messages = append(messages, charge("acme", fmt.Sprintf("k-%d", i), 100))
-	}
-	for _, r := range p.PublishAll(testContext(t), messages) {
-		wantUnknown(t, r)
-	}
-	for f.count(t, f.subjects.StreamIntents()) == 0 { // the server has the batch; it may still be at it
-		if testContext(t).Err() != nil {
-			t.Fatal("the batch never arrived")
-		}
-	}
-	if n := f.count(t, f.subjects.StreamIntents()); n != 50 {
-		t.Errorf("%d messages are stored, want 50", n)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/schema"
 )
@@ -41,9 +40,7 @@ func NewRelay(outbox payments.Outbox, nc *nats.Conn, subjects schema.Subjects, o
 		return nil, err
 	}
 	opts = opts.withDefaults()
-	// The client would try twice again, half a second long, when no stream answers,
-	// and the rest of the group would wait for that one item. We try again anyway.
-	pipe, err := newPipe(nc, opts.AckTimeout, 4*atomicMax, jetstream.WithRetryAttempts(0))
+	pipe, err := newPipe(nc)
 	if err != nil {
 		return nil, err
 	}
@@ -51,19 +48,30 @@ func NewRelay(outbox payments.Outbox, nc *nats.Conn, subjects schema.Subjects, o
 		outbox: outbox, subjects: subjects, opts: opts, pipe: pipe,
 		queue: newRelayQueue(opts.MaxQueue, opts.Now), poll: make(chan struct{}, 1),
 	}
-	r.events, r.dead = r.lane(subjects.StreamEvents()), r.lane(subjects.StreamDead())
+	if r.events, err = r.lane(subjects.StreamEvents()); err != nil {
+		return nil, err
+	}
+	if r.dead, err = r.lane(subjects.StreamDead()); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
-func (r *Relay) lane(stream string) *relayLane {
+func (r *Relay) lane(stream string) (*relayLane, error) {
 	l := &relayLane{relay: r, stream: stream, wake: make(chan struct{}, 1)}
-	l.sender = groupSender{pipe: r.pipe, atomicMax: atomicMax}
-	return l
+	// No item is tried again here when no stream takes it, for the rest of its group
+	// would wait; and no batch whose answer was lost, for the items go back into the
+	// queue, and have ids of their own to be recognised by.
+	l.sender = groupSender{jitter: r.opts.Jitter, patience: r.opts.AckTimeout, atomicMax: atomicMax}
+	return l, l.sender.attach(r.pipe)
 }
 
-// Close refuses further messages; call it after Run has returned. The client's
-// bookkeeping goes on until the connection is closed.
-func (r *Relay) Close() { r.pipe.close() }
+// Close refuses further messages; call it after Run has returned.
+func (r *Relay) Close() {
+	r.pipe.close()
+	r.events.sender.detach()
+	r.dead.sender.detach()
+}
 
 // Offer hands over items that the caller has just committed, so that they leave
 // now and not with the next poll. It never blocks: what finds no room is polled

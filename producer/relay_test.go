@@ -37,7 +37,7 @@ func running(tb testing.TB, r *producer.Relay) (stop func()) {
 	go func() { done <- r.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := receive(tb, done, "the end of Run"); err != nil {
 			tb.Errorf("Run: %v", err)
 		}
 	})
@@ -369,7 +369,7 @@ func TestNATSRestartedInTheMiddle(t *testing.T) {
 			opts.MaxGroup = group
 			r := f.relay(t, outbox, connect(t, f.url), opts)
 			running(t, r)
-			<-wait
+			receive(t, wait, "a quarter of the events marked as sent")
 			startAgain(t, server)
 			if err := outbox.await(testContext(t), func(o *memoryOutbox) bool {
 				o.now = o.now.Add(time.Second) // holds run out, should they have to
@@ -390,7 +390,7 @@ func TestNATSAway(t *testing.T) {
 	nc := connect(t, f.url)
 	down := nc.StatusChanged(nats.RECONNECTING)
 	server.Stop()
-	<-down
+	receive(t, down, "the loss of the connection")
 	outbox := newOutbox()
 	var mu sync.Mutex
 	var deepest int
@@ -417,7 +417,7 @@ func TestNATSAway(t *testing.T) {
 	outbox.add(items...)
 	r.Offer(items)
 	for range 5 {
-		<-failed
+		receive(t, failed, "a failure for want of a connection")
 	}
 	if outbox.left() != 1000 {
 		t.Errorf("%d left without NATS", outbox.left())
@@ -449,7 +449,7 @@ func TestPostgreSQLAwayForSent(t *testing.T) {
 	}
 	r := f.relay(t, outbox, connect(t, f.url), quick())
 	running(t, r)
-	<-back
+	receive(t, back, "five tries to mark events as sent")
 	outbox.set(func(o *memoryOutbox) { o.sentErr = nil })
 	if err := r.WaitEmpty(testContext(t)); err != nil || outbox.left() != 0 {
 		t.Fatalf("%v; %d left", err, outbox.left())

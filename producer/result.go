@@ -6,6 +6,26 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
+// What errors.Is finds in an error of this package, beside the cause.
+var (
+	// ErrInvalid: the intent can never be a payment as it is. A
+	// *payments.ValidationError in the same error names the field.
+	ErrInvalid = errors.New("the intent is refused")
+	// ErrTooLarge: the message is larger than the server or the stream takes.
+	ErrTooLarge = errors.New("the message is too large")
+	// ErrStreamFull: the stream holds as much as it may, and the message is not in it.
+	ErrStreamFull = errors.New("the stream is full")
+	// ErrNotAcknowledged: the outcome is Unknown.
+	ErrNotAcknowledged = errors.New("the message is not acknowledged")
+	// ErrNotSent: the caller's context ended while the message was queued.
+	ErrNotSent = errors.New("the message was not sent")
+	// ErrClosed: the Publisher was closed before the message was queued.
+	ErrClosed = errors.New("the publisher is closed")
+
+	// errNoStream: no stream takes the subject, for now or for ever.
+	errNoStream = errors.New("no stream takes the subject")
+)
+
 // Outcome is what is known of a message after an attempt to publish it.
 type Outcome int
 
@@ -58,6 +78,8 @@ type Error struct {
 	// Err is the cause: a *payments.ValidationError, a *schema.DecodeError, the
 	// context's, NATS's or JetStream's.
 	Err error
+
+	kind error // one of the errors above, nil for none
 }
 
 // Error returns the outcome, the message and the cause.
@@ -75,6 +97,18 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether target is what e is an instance of: ErrNotAcknowledged for
+// every Unknown, and one of the others for what is not stored.
+func (e *Error) Is(target error) bool {
+	return target == e.kind && target != nil || target == ErrNotAcknowledged && e.Outcome == Unknown
+}
+
+// as says what kind of error e is.
+func (e *Error) as(kind error) *Error {
+	e.kind = kind
+	return e
+}
 
 // IsNotStored reports whether err proves that the message is in no stream.
 func IsNotStored(err error) bool {

@@ -16,6 +16,8 @@ var Exceptions = []Exception{
 	{"payments/coalesce/options.go", "rand.N", "the default of an option; spreads retries"},
 	{"payments/stripe/options.go", "time.Now", "the default of an option"},
 	{"payments/postgres/options.go", "time.Now", "the default of an option: the wall clock that leases count from"},
+	{"producer/publisher.go", "context.Background", "Close has no caller's context; every group that it waits for bounds itself"},
+	{"producer/publisher.go", "rand.N", "the default of a field; spreads retries"},
 	{"producer/relay_options.go", "time.Now", "the default of an option; measures ages only"},
 	{"producer/relay_options.go", "rand.N", "the default of an option; spreads retries"},
 	{"consumer/lane.go", "context.Background", "one check shared by all messages of a pull, on its own bounded context"},
