@@ -55,10 +55,15 @@ func (s style) print(w io.Writer, r doctor.Report) error {
 		}
 		fmt.Fprintf(&b, "%s  %-*s  %s\n", word, name, c.Name, s.text(c.Found, indent))
 		if c.Remedy != "" {
-			fmt.Fprintf(&b, "%*s%s\n", indent, "", s.text("-> "+c.Remedy, indent+3))
+			fmt.Fprintf(&b, "%*s-> %s\n", indent, "", s.text(c.Remedy, indent+3))
 		}
 	}
-	fmt.Fprintf(&b, "\n%d checks: %d ok, %d warnings, %d failed, %d not checked\n", len(r.Checks), r.Count(doctor.OK), r.Count(doctor.Warning), r.Count(doctor.Failed), r.Count(doctor.NotChecked))
+	warnings := "warnings"
+	if r.Count(doctor.Warning) == 1 {
+		warnings = "warning"
+	}
+	fmt.Fprintf(&b, "\n%d checks: %d ok, %d %s, %d failed, %d not checked\n",
+		len(r.Checks), r.Count(doctor.OK), r.Count(doctor.Warning), warnings, r.Count(doctor.Failed), r.Count(doctor.NotChecked))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/stripe"
 )
 
 // table is every check, in the order in which they are shown.
@@ -44,6 +45,7 @@ var table = []check{
 
 	{name: "stripe", run: checkStripe},
 	{name: "stripe_account", needs: []string{"stripe"}, run: checkAccount},
+	{name: "stripe_tenants", needs: []string{"stripe_account", "schema"}, run: checkTenants},
 
 	{name: "clock_postgres", needs: []string{"postgres"}, run: checkPostgresClock},
 	{name: "clock_nats", needs: []string{"nats"}, after: []string{"nats_monitor", "nats_permissions", "streams"}, run: checkNATSClock},
@@ -69,8 +71,10 @@ type examination struct {
 	streams   []streamFacts             // streams: those that are there
 	consumers []*jetstream.ConsumerInfo // consumers: those that are there
 
-	account   payments.Account // stripe_account
 	stripeNow reading          // stripe
+	account   payments.Account // stripe_account
+	accounts  *stripe.Accounts // stripe_account; nil: there is no key
+	ways      *knownWays       // stripe_account makes it, stripe_tenants fills it
 
 	mu      sync.Mutex
 	closers []func()

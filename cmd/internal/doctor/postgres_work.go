@@ -55,9 +55,10 @@ var privileges = map[string]string{
 	"payment_events": "SELECT, INSERT",
 	"outbox":         "SELECT, INSERT, UPDATE, DELETE",
 	"dead_letters":   "SELECT, INSERT, UPDATE, DELETE",
-	"tenants":        "SELECT, INSERT",
+	"tenants":        "SELECT, INSERT, UPDATE",
 	"api_keys":       "SELECT, INSERT, UPDATE",
 	"installation":   "SELECT, INSERT",
+	"rate_budgets":   "SELECT, INSERT, UPDATE",
 }
 
 // checkPrivileges asks what the role may do, and does none of it.
@@ -135,20 +136,29 @@ func checkNamespace(ctx context.Context, x *examination) verdict {
 
 // checkTickets is the query of invariant I2. It reads all payments.
 func checkTickets(ctx context.Context, x *examination) verdict {
-	store, err := postgres.Open(ctx, x.settings.DatabaseURL, postgres.Options{PoolSize: 1, Namespace: x.settings.Namespace, Logger: slog.New(slog.DiscardHandler)})
+	store, err := x.store(ctx)
 	if err != nil {
 		return bad("do what PostgreSQL's message says; its log says more", "%s", x.said(err))
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		defer cancel()
-		_ = store.Close(ctx)
-	}()
 	violations, err := store.TicketViolations(ctx)
 	if err != nil {
 		return x.unanswered(err)
 	}
 	return judgeTickets(violations)
+}
+
+// store opens a store for what it has a question of its own for. None of those write.
+func (x *examination) store(ctx context.Context) (*postgres.Store, error) {
+	store, err := postgres.Open(ctx, x.settings.DatabaseURL, postgres.Options{PoolSize: 1, Namespace: x.settings.Namespace, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	x.onClose(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		_ = store.Close(ctx)
+	})
+	return store, nil
 }
 
 // violationsMax is how many payments the query returns at most.

@@ -204,9 +204,9 @@ func judgeSpace(streams []streamFacts) verdict {
 	}
 	switch {
 	case len(refusing) > 0:
-		return bad("start workers, raise ONCEPAY_STREAM_MAX_BYTES (see the disks first), or purge what is done: `nats stream purge NAME --seq N`, N the ack floor of every durable at most", "full, new intents are refused: %s", join(refusing))
+		return bad("start workers, which work it off and trim what is done; or raise ONCEPAY_STREAM_MAX_BYTES (see the disks first)", "full, new intents are refused: %s", join(refusing))
 	case len(full) > 0:
-		return warn("see that workers keep up (consumer_lag); raise ONCEPAY_STREAM_MAX_BYTES, or purge what is done", "filling up: %s", join(full))
+		return warn("see that workers run and keep up (consumer_lag): they trim what is done; or raise ONCEPAY_STREAM_MAX_BYTES", "filling up: %s", join(full))
 	case len(dropping) > 0:
 		return warn("raise ONCEPAY_STREAM_MAX_BYTES if whoever reads them needs them longer", "full, the oldest are dropped before their time: %s", join(dropping))
 	}

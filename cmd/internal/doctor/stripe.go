@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -14,6 +15,9 @@ import (
 
 // stripeLimit bounds a call to Stripe here; ONCEPAY_STRIPE_TIMEOUT is how long a charge may take.
 const stripeLimit = 10 * time.Second
+
+// stripeConns is how many connections to Stripe are opened here at most.
+const stripeConns = 8
 
 // checkStripe reaches Stripe's server without the key: whatever it answers, it is there, and says what time it is.
 func checkStripe(ctx context.Context, x *examination) verdict {
@@ -48,26 +52,34 @@ func checkAccount(ctx context.Context, x *examination) verdict {
 	if s.Live() && s.StripeURL != "" && s.StripeURL != stripe.DefaultURL {
 		return skipped("settings") // which says why; the key stays here
 	}
-	gateway, err := stripe.New(ctx, stripe.Options{
-		Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: min(s.StripeTimeout, stripeLimit), MaxConns: 1,
-		Clock: ownClock{x.clock}, // the clock is a check of its own
-	})
+	x.ways = &knownWays{}
+	accounts, err := stripe.NewAccounts(ctx, stripe.Options{
+		Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: min(s.StripeTimeout, stripeLimit), MaxConns: stripeConns,
+		Clock:  ownClock{x.clock}, // the clock is a check of its own
+		Logger: slog.New(slog.DiscardHandler),
+	}, x.ways)
 	if err != nil {
-		found, remedy, ok := strings.Cut(x.said(err), "; ")
-		if !ok {
-			remedy = "correct ONCEPAY_STRIPE_KEY, ONCEPAY_STRIPE_ACCOUNT or ONCEPAY_STRIPE_URL"
-		}
-		return bad(remedy, "%s", found)
+		return x.refusal(err)
 	}
-	defer gateway.Close()
-	if x.account, err = gateway.Account(ctx, ""); err != nil {
-		return bad("correct ONCEPAY_STRIPE_KEY or ONCEPAY_STRIPE_ACCOUNT", "%s", x.said(err))
+	x.onClose(accounts.Close)
+	if x.account, err = accounts.Account(ctx, ""); err != nil {
+		return x.refusal(err)
 	}
+	x.accounts = accounts
 	mode := "test mode"
 	if x.account.Livemode {
 		mode = "live mode"
 	}
 	return good("%s, %s; every call is made in API version %s", x.account.ID, mode, stripego.APIVersion)
+}
+
+// refusal is the verdict of a way to Stripe that leads nowhere. The errors say themselves what to do, after a semicolon.
+func (x *examination) refusal(err error) verdict {
+	found, remedy, ok := strings.Cut(x.said(err), "; ")
+	if !ok {
+		remedy = "correct ONCEPAY_STRIPE_KEY, ONCEPAY_STRIPE_ACCOUNT or ONCEPAY_STRIPE_URL"
+	}
+	return bad(remedy, "%s", found)
 }
 
 // ownClock is a clock that was given, which the gateway does not compare with Stripe's.

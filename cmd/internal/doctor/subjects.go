@@ -77,7 +77,8 @@ func rightsOf(s app.Settings) rights {
 		r.read = append(r.read, "$JS.API.CONSUMER.INFO."+c.Stream+"."+c.Durable)
 		if slices.Contains(s.Roles, app.RoleWorker) {
 			r.write = append(r.write, "$JS.API.CONSUMER.MSG.NEXT."+c.Stream+"."+c.Durable, // pull
-				"$JS.API.STREAM.MSG.GET."+c.Stream, "$JS.API.STREAM.MSG.DELETE."+c.Stream) // erase a card number, and see that it is gone
+				"$JS.API.STREAM.MSG.GET."+c.Stream, "$JS.API.STREAM.MSG.DELETE."+c.Stream, // erase a card number, and see that it is gone
+				"$JS.API.CONSUMER.LIST."+c.Stream, "$JS.API.STREAM.PURGE."+c.Stream) // trim what is done
 			r.ack = append(r.ack, "$JS.ACK."+c.Stream+"."+c.Durable+".>")
 		}
 	}
