@@ -150,9 +150,7 @@ func (a *Accounts) Retrieve(ctx context.Context, p payments.Payment) payments.Ob
 // held is the observation of a payment that cannot go its tenant's way: nobody was asked, so it names the account that would have been. The
 // payments of a tenant whose way is broken come again when it has been tried again, and not all at once.
 func held(kind payments.ObservationKind, p payments.Payment, t *tenant, err error) payments.Observation {
-	o := payments.Observation{
-		Kind: kind, Account: payments.Account{ID: p.StripeAccount, Livemode: p.Livemode}, Detail: clean(err.Error(), detailMax),
-	}
+	o := payments.Observation{Kind: kind, Account: payments.Account{ID: p.StripeAccount, Livemode: p.Livemode}, Detail: err.Error()}
 	if t != nil {
 		if pause := t.pause(); pause > 0 {
 			spread := time.Duration(p.ID[len(p.ID)-1]) * pause / 256

@@ -121,7 +121,7 @@ func (a *Accounts) failed(t *tenant, err error, attempt int) time.Duration {
 	t.triedLocked()
 	t.mu.Unlock()
 	if news || attempt%remindEvery == 0 {
-		a.own.log.Error("a tenant's Stripe account cannot be used; its payments wait, and it is tried again", "tenant", t.id, "error", clean(err.Error(), messageMax))
+		a.own.log.Error("a tenant's Stripe account cannot be used; its payments wait, and it is tried again", "tenant", t.id, "error", err)
 	}
 	return pause
 }

@@ -126,7 +126,7 @@ func (v *service) connect(ctx context.Context) (err error) {
 		v.accounts, err = stripe.NewAccounts(ctx, stripe.Options{
 			Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: s.StripeTimeout, MaxConns: s.Concurrency,
 			Logger: v.log,
-		}, ways{v.store})
+		}, TenantWays(v.store))
 		return err
 	})
 	if payments.ErrorCode(err) == payments.CodeInvalid {

@@ -8,10 +8,10 @@ import (
 	"github.com/oncepay/oncepay/payments/stripe"
 )
 
-// ways tells the gateway how tenants' payments get to Stripe, as PostgreSQL has it.
-type ways struct{ store *postgres.Store }
+// TenantWays tells a gateway how tenants' payments get to Stripe, as PostgreSQL has it.
+func TenantWays(store *postgres.Store) stripe.Ways { return ways{store} }
 
-var _ stripe.Ways = ways{}
+type ways struct{ store *postgres.Store }
 
 // Way implements stripe.Ways.
 func (w ways) Way(ctx context.Context, tenantID string) (stripe.Way, error) {
