@@ -107,14 +107,16 @@ func (x *examination) close() {
 	x.closed = true
 	closers := x.closers
 	x.mu.Unlock()
+	var wg sync.WaitGroup
 	for _, f := range closers {
-		done := make(chan struct{})
-		go func() { defer close(done); f() }()
-		timer := time.NewTimer(grace)
-		select {
-		case <-done:
-		case <-timer.C:
-		}
-		timer.Stop()
+		wg.Go(f)
+	}
+	all := make(chan struct{})
+	go func() { defer close(all); wg.Wait() }()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-all:
+	case <-timer.C:
 	}
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -26,12 +28,12 @@ func TestFaults(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *services){
 		"healthy": testHealthy, "not migrated": testNotMigrated, "newer schema": testNewerSchema, "other namespace": testOtherNamespace,
 		"tickets": testTickets, "due": testDue, "outbox": testOutbox, "attention": testAttention, "privileges": testPrivileges, "password": testPassword,
-		"PostgreSQL away": testPostgresAway, "PostgreSQL silent": testPostgresSilent, "no fsync": testNoFsync, "a standby": testReadOnly,
+		"PostgreSQL away": testPostgresAway, "PostgreSQL silent": testPostgresSilent, "locked": testLocked, "no fsync": testNoFsync, "a standby": testReadOnly,
 		"no JetStream": testNoJetStream, "streams missing": testStreamsMissing, "duplicate window": testDuplicateWindow, "durable": testDurable,
-		"not synced": testNotSynced, "sync unseen": testSyncUnseen, "NATS away": testNATSAway, "stream full": testStreamFull,
+		"not synced": testNotSynced, "sync unseen": testSyncUnseen, "NATS away": testNATSAway, "NATS silent": testNATSSilent, "stream full": testStreamFull,
 		"may not publish": testMayNotPublish, "may not read": testMayNotRead, "may not ask": testMayNotAsk, "may not hear": testMayNotHear,
 		"cluster": testCluster,
-		"key":     testKey, "account": testAccount, "no key": testNoKey, "tenants": testTenants, "Stripe away": testStripeAway, "clock": testClock, "settings": testSettings, "live key": testLiveKey,
+		"key":     testKey, "account": testAccount, "no key": testNoKey, "tenants": testTenants, "Stripe away": testStripeAway, "Stripe silent": testStripeSilent, "clock": testClock, "settings": testSettings, "live key": testLiveKey,
 		"changes nothing": testChangesNothing, "exact rights": testExactRights,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,12 +163,30 @@ func testPostgresAway(t *testing.T, s *services) {
 func testPostgresSilent(t *testing.T, s *services) {
 	w := s.world(t)
 	w.values["ONCEPAY_DATABASE_URL"] = devstacktest.Via(t, w.values["ONCEPAY_DATABASE_URL"], silentPort(t))
-	w.timeout = 3 * time.Second
+	w.timeout = 8 * time.Second
 	begun := time.Now()
-	w.expect(unchecked(map[string]expectation{"postgres": is(Failed)}, "postgres", ofPostgres...))
+	w.expect(unchecked(map[string]expectation{"postgres": is(Failed, "PostgreSQL does not answer", "start PostgreSQL")}, "postgres", ofPostgres...))
 	if took := time.Since(begun); took > w.timeout+3*grace {
 		t.Errorf("a server that does not answer held everything up for %s", took)
 	}
+}
+
+func testLocked(t *testing.T, s *services) {
+	w := s.world(t)
+	conn, err := pgx.Connect(t.Context(), w.values["ONCEPAY_DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE payments IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	// Of what reads all payments nothing is concluded; what reads others has its answer.
+	w.expect(map[string]expectation{"tickets": is(Warning, "did not answer in time", "lock timeout", "--timeout"), "attention": is(Warning, "did not answer in time")})
 }
 
 func testNoFsync(t *testing.T, s *services) {
@@ -245,6 +265,12 @@ func testSyncUnseen(t *testing.T, s *services) {
 func testNATSAway(t *testing.T, s *services) {
 	w := s.world(t)
 	w.values["ONCEPAY_NATS_URL"] = "nats://" + closedPort(t)
+	w.expect(unchecked(map[string]expectation{"nats": is(Failed, "NATS cannot be reached", "start NATS")}, "nats", ofNATS...))
+}
+
+func testNATSSilent(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_NATS_URL"] = "nats://" + silentPort(t)
 	w.expect(unchecked(map[string]expectation{"nats": is(Failed, "NATS cannot be reached", "start NATS")}, "nats", ofNATS...))
 }
 
@@ -360,6 +386,12 @@ func testStripeAway(t *testing.T, s *services) {
 	w := s.world(t)
 	w.values["ONCEPAY_STRIPE_URL"] = "http://" + closedPort(t)
 	w.expect(unchecked(map[string]expectation{"stripe": is(Failed, "cannot be reached", "ONCEPAY_STRIPE_URL")}, "stripe", "stripe_account", "stripe_tenants", "clock_stripe"))
+}
+
+func testStripeSilent(t *testing.T, s *services) {
+	w := s.world(t)
+	w.values["ONCEPAY_STRIPE_URL"] = "http://" + silentPort(t)
+	w.expect(unchecked(map[string]expectation{"stripe": is(Failed, "cannot be reached")}, "stripe", "stripe_account", "stripe_tenants", "clock_stripe"))
 }
 
 func testClock(t *testing.T, s *services) {

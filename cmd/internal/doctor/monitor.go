@@ -31,7 +31,7 @@ func checkMonitors(ctx context.Context, x *examination) verdict {
 	if x.settings.NATSMonitorURL == "" {
 		return good("ONCEPAY_NATS_MONITOR_URL is not set: only what a client sees is checked")
 	}
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	urls := strings.Split(x.settings.NATSMonitorURL, ",")
 	monitors := make([]monitor, len(urls))
@@ -98,7 +98,7 @@ func (x *examination) readMonitor(ctx context.Context, base string) (m monitor) 
 func fetchJSON(ctx context.Context, address string, into any) error {
 	_, path, _ := strings.Cut(address, "://")
 	path = path[strings.IndexByte(path, '/'):]
-	response, err := get(ctx, address)
+	response, err := get(ctx, address, http.ProxyFromEnvironment)
 	if err != nil {
 		return err
 	}
@@ -113,13 +113,13 @@ func fetchJSON(ctx context.Context, address string, into any) error {
 }
 
 // get makes one request, without following to another address. Its errors do not repeat the address.
-func get(ctx context.Context, address string) (*http.Response, error) {
+func get(ctx context.Context, address string, proxy func(*http.Request) (*url.URL, error)) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, errors.New("the address is no URL")
 	}
 	client := &http.Client{
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+		Transport:     &http.Transport{Proxy: proxy, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	response, err := client.Do(request)

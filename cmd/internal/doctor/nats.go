@@ -97,7 +97,7 @@ func checkJetStream(ctx context.Context, x *examination) verdict {
 	if x.denied[subjectInfo] {
 		return warn("let the user publish to "+subjectInfo+": without it every start waits for an answer that does not come", "not known: the user may not ask %s", subjectInfo)
 	}
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	info, err := x.js.AccountInfo(ctx)
 	switch {

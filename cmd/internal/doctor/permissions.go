@@ -30,7 +30,7 @@ type userInfo struct {
 // checkPermissions learns the user's rights without using any: to publish an intent, an event or an ack in order to see whether it may be done
 // would be read by somebody. The server tells them on request. Where that may not be asked, reading is tried, and the rest is not known.
 func checkPermissions(ctx context.Context, x *examination) verdict {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	needs := rightsOf(x.settings)
 	info, err := x.askUserInfo(ctx)

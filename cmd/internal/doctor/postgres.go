@@ -27,7 +27,7 @@ func checkPostgres(ctx context.Context, x *examination) verdict {
 		return bad("correct ONCEPAY_DATABASE_URL", "ONCEPAY_DATABASE_URL cannot be read")
 	}
 	config.MaxConns = poolSize
-	config.ConnConfig.ConnectTimeout = connectLimit
+	config.ConnConfig.ConnectTimeout = askLimit
 	parameters := config.ConnConfig.RuntimeParams
 	if parameters["application_name"] == "" {
 		parameters["application_name"] = "oncepay doctor"
@@ -42,12 +42,15 @@ func checkPostgres(ctx context.Context, x *examination) verdict {
 	}
 	x.onClose(pool.Close)
 	x.pool = pool
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	var f serverFacts
 	err = x.row(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery(),
 		current_setting('default_transaction_read_only')::bool`, &f.number, &f.version, &f.standby, &f.readOnly)
-	if err != nil {
+	switch {
+	case err != nil && tooLong(err):
+		return unreachable("ONCEPAY_DATABASE_URL: PostgreSQL does not answer", err)
+	case err != nil:
 		return unreachable(x.said(app.DatabaseError(err)), err)
 	}
 	return judgeServer(f)
@@ -107,16 +110,34 @@ func (x *examination) unanswered(err error) verdict {
 	switch {
 	case isAnswer && answer.Code == "42501": // insufficient_privilege
 		return skipped("postgres_permissions")
-	case errors.Is(err, context.DeadlineExceeded) || isAnswer && answer.Code == "57014": // query_canceled
-		return warn(longer, "PostgreSQL did not answer in time")
+	case tooLong(err):
+		return bad(longer, "PostgreSQL did not answer in time: %s", x.said(err))
 	}
 	return bad("do what PostgreSQL's message says; its log says more", "%s", x.said(err))
+}
+
+// unfinished is unanswered for a question that reads all payments: of many millions that may take longer than there is time, and is no fault.
+func (x *examination) unfinished(err error) verdict {
+	v := x.unanswered(err)
+	if tooLong(err) {
+		v.result = Warning
+	}
+	return v
+}
+
+// tooLong tells that time was over: ours, the statement's, or that of waiting for a lock of somebody else.
+func tooLong(err error) bool {
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) {
+		return answer.Code == "57014" || answer.Code == "55P03" // query_canceled, lock_not_available
+	}
+	return errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err)
 }
 
 // checkEncoding: idempotency keys are ASCII, but descriptions and metadata are anything.
 func checkEncoding(ctx context.Context, x *examination) verdict {
 	var encoding string
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	if err := x.row(ctx, `SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()`, &encoding); err != nil {
 		return x.unanswered(err)

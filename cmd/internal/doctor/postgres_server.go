@@ -8,7 +8,7 @@ import (
 
 // checkDurability: what PostgreSQL answered must still be there after its machine died, or payments are charged again.
 func checkDurability(ctx context.Context, x *examination) verdict {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	var f durabilityFacts
 	err := x.row(ctx, `SELECT current_setting('fsync')::bool, current_setting('full_page_writes')::bool, current_setting('synchronous_commit')`,
@@ -39,7 +39,7 @@ func judgeDurability(f durabilityFacts) verdict {
 
 // checkStandby: a failover to a standby that lacks the last commits forgets what was sent to Stripe.
 func checkStandby(ctx context.Context, x *examination) verdict {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	var f standbyFacts
 	err := x.row(ctx, `SELECT current_setting('synchronous_standby_names'), count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')),
@@ -77,7 +77,7 @@ const storePool = 16
 
 // checkConnections: a process that gets no connection works on nothing.
 func checkConnections(ctx context.Context, x *examination) verdict {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	var f connectionFacts
 	err := x.row(ctx, `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
@@ -115,7 +115,7 @@ func judgeConnections(f connectionFacts) verdict {
 
 // checkVacuum: tickets and outbox rows are deleted all the time, and only vacuum makes room of them.
 func checkVacuum(ctx context.Context, x *examination) verdict {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	f := vacuumFacts{}
 	var seconds float64
@@ -165,7 +165,7 @@ func judgeVacuum(f vacuumFacts) verdict {
 
 // checkPostgresClock: leases and the times of sends are PostgreSQL's, and the last check before a send is ours.
 func checkPostgresClock(ctx context.Context, x *examination) verdict {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	var theirs time.Time
 	if err := x.row(ctx, `SELECT 1`, new(int)); err != nil { // a connection is made outside of what is measured

@@ -19,7 +19,7 @@ import (
 
 // checkSchema compares the database's steps with this build's, and applies none.
 func checkSchema(ctx context.Context, x *examination) verdict {
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	steps, err := migrations.Status(ctx, x.settings.DatabaseURL)
 	if err != nil {
@@ -63,7 +63,7 @@ var privileges = map[string]string{
 
 // checkPrivileges asks what the role may do, and does none of it.
 func checkPrivileges(ctx context.Context, x *examination) verdict {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	var tables []string
 	missing := map[string][]string{}
@@ -118,7 +118,7 @@ func judgePrivileges(role string, tables []string, missing map[string][]string) 
 
 // checkNamespace: under another namespace payments in doubt are looked for in vain, and charged again. A database without one is left so.
 func checkNamespace(ctx context.Context, x *examination) verdict {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	var pinned string
 	err := x.row(ctx, `SELECT namespace FROM installation`, &pinned)
@@ -142,7 +142,7 @@ func checkTickets(ctx context.Context, x *examination) verdict {
 	}
 	violations, err := store.TicketViolations(ctx)
 	if err != nil {
-		return x.unanswered(err)
+		return x.unfinished(err)
 	}
 	return judgeTickets(violations)
 }
@@ -189,6 +189,8 @@ const overdue = time.Minute
 
 // checkDue: a ticket that is due is taken within a moment where a worker has room.
 func checkDue(ctx context.Context, x *examination) verdict {
+	ctx, cancel := x.limited(ctx)
+	defer cancel()
 	n, oldest, err := x.backlog(ctx, `SELECT count(*), coalesce(extract(epoch FROM now() - min(due_at)), 0)::float8 FROM queue WHERE due_at <= now()`)
 	if err != nil {
 		return x.unanswered(err)
@@ -208,6 +210,8 @@ func judgeDue(n int, oldest time.Duration) verdict {
 
 // checkOutbox: what stands here has happened, and nobody has been told. A row has no time of its own; its event or dead letter has.
 func checkOutbox(ctx context.Context, x *examination) verdict {
+	ctx, cancel := x.limited(ctx)
+	defer cancel()
 	n, oldest, err := x.backlog(ctx, `SELECT (SELECT count(*) FROM outbox), coalesce((
 		SELECT extract(epoch FROM now() - coalesce(e.at, l.last_seen)) FROM (SELECT * FROM outbox ORDER BY id LIMIT 1) o
 		LEFT JOIN payment_events e ON e.tenant_id = o.tenant_id AND e.payment_id = o.payment_id AND e.sequence = o.sequence
@@ -253,7 +257,7 @@ func checkAttention(ctx context.Context, x *examination) verdict {
 		return tx.QueryRow(ctx, `SELECT count(*) FROM dead_letters WHERE state = 'open'`).Scan(&letters)
 	})
 	if err != nil {
-		return x.unanswered(err)
+		return x.unfinished(err)
 	}
 	return judgeAttention(counts, letters, states)
 }

@@ -13,12 +13,17 @@ import (
 const TimeoutDefault = 20 * time.Second
 
 const (
-	// connectLimit bounds a connection, askLimit one question that is answered at once by a server that is well.
-	connectLimit = 5 * time.Second
-	askLimit     = 5 * time.Second
-	// grace is for how long a check may go on when its time is over, to say so itself.
+	// askLimit bounds a connection, and a question that a server which is well answers at once. It is never more than a quarter of all the time,
+	// so that what waits for one that is away still has its turn.
+	askLimit = 5 * time.Second
+	// grace is for how long a check may go on when its time is over, to say so itself, and for how long connections may take to close.
 	grace = time.Second
 )
+
+// limited bounds one question.
+func (x *examination) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, min(askLimit, x.timeout/4))
+}
 
 // Options say what is examined.
 type Options struct {
@@ -92,8 +97,12 @@ func (s *slot) run(ctx context.Context, x *examination, slots map[string]*slot) 
 	s.verdict = s.ask(ctx, x)
 }
 
-// ask makes the check, and does not wait for one that ignores the end of its time: it is then left behind.
+// ask makes the check, and does not wait for one that ignores the end of its time: it is then left behind, and none is begun after it.
 func (s *slot) ask(ctx context.Context, x *examination) verdict {
+	late := bad(longer, "no answer within %s", x.timeout)
+	if ctx.Err() != nil {
+		return late
+	}
 	answer := make(chan verdict, 1)
 	go func() {
 		defer func() {
@@ -114,7 +123,7 @@ func (s *slot) ask(ctx context.Context, x *examination) verdict {
 	case v := <-answer:
 		return v
 	case <-timer.C:
-		return bad(longer, "no answer within %s", x.timeout)
+		return late
 	}
 }
 

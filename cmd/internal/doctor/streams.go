@@ -28,7 +28,7 @@ func checkStreams(ctx context.Context, x *examination) verdict {
 			return skipped("nats_permissions")
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	for _, s := range streams {
 		before := x.clock.Now()
@@ -58,7 +58,7 @@ func checkConsumers(ctx context.Context, x *examination) verdict {
 			return skipped("nats_permissions")
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	for _, c := range consumers {
 		consumer, err := x.js.Consumer(ctx, c.Stream, c.Durable)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -12,9 +13,6 @@ import (
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/stripe"
 )
-
-// stripeLimit bounds a call to Stripe here; ONCEPAY_STRIPE_TIMEOUT is how long a charge may take.
-const stripeLimit = 10 * time.Second
 
 // stripeConns is how many connections to Stripe are opened here at most.
 const stripeConns = 8
@@ -25,10 +23,10 @@ func checkStripe(ctx context.Context, x *examination) verdict {
 	if address == "" {
 		address = stripe.DefaultURL
 	}
-	ctx, cancel := context.WithTimeout(ctx, stripeLimit)
+	ctx, cancel := x.limited(ctx)
 	defer cancel()
 	before := x.clock.Now()
-	response, err := get(ctx, address+"/")
+	response, err := get(ctx, address+"/", proxyHTTPS)
 	if err != nil {
 		return bad("look at the network, DNS and proxy (HTTPS_PROXY) of this machine, and at ONCEPAY_STRIPE_URL", "%s cannot be reached: %s", address, x.said(err))
 	}
@@ -43,6 +41,14 @@ func checkStripe(ctx context.Context, x *examination) verdict {
 	return good("%s answers within %s", address, age(after.Sub(before)))
 }
 
+// proxyHTTPS is how calls to Stripe leave this machine: a proxy is used for https only.
+func proxyHTTPS(r *http.Request) (*url.URL, error) {
+	if r.URL.Scheme != "https" {
+		return nil, nil
+	}
+	return http.ProxyFromEnvironment(r)
+}
+
 // checkAccount reads which account the key belongs to, as every worker does at its start.
 func checkAccount(ctx context.Context, x *examination) verdict {
 	s := x.settings
@@ -54,7 +60,7 @@ func checkAccount(ctx context.Context, x *examination) verdict {
 	}
 	x.ways = &knownWays{}
 	accounts, err := stripe.NewAccounts(ctx, stripe.Options{
-		Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: min(s.StripeTimeout, stripeLimit), MaxConns: stripeConns,
+		Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: min(s.StripeTimeout, askLimit, x.timeout/4), MaxConns: stripeConns,
 		Clock:  ownClock{x.clock}, // the clock is a check of its own
 		Logger: slog.New(slog.DiscardHandler),
 	}, x.ways)
