@@ -40,7 +40,8 @@ var colours = map[doctor.Result]string{doctor.OK: "\x1b[32m", doctor.Warning: "\
 
 func printReport(w io.Writer, r doctor.Report) error { return styleOf(w).print(w, r) }
 
-// print writes result, name and finding in columns, and each remedy below its finding.
+// print writes result, name and finding in columns, and each remedy below its finding. What was not checked names the check that failed; its
+// remedy is to mend that, and not said again.
 func (s style) print(w io.Writer, r doctor.Report) error {
 	result, name := 0, 0
 	for _, c := range r.Checks {
@@ -54,7 +55,7 @@ func (s style) print(w io.Writer, r doctor.Report) error {
 			word = colours[c.Result] + word + "\x1b[0m"
 		}
 		fmt.Fprintf(&b, "%s  %-*s  %s\n", word, name, c.Name, s.text(c.Found, indent))
-		if c.Remedy != "" {
+		if c.Remedy != "" && c.Result != doctor.NotChecked {
 			fmt.Fprintf(&b, "%*s-> %s\n", indent, "", s.text(c.Remedy, indent+3))
 		}
 	}

@@ -124,22 +124,27 @@ func TestReportOnATerminal(t *testing.T) {
 	t.Parallel()
 	report := doctor.Report{Checks: []doctor.Check{
 		{Name: "a", Result: doctor.OK, Found: "fine – \x1b[31mreally"},
-		{Name: "long_name", Result: doctor.NotChecked, Found: "one two three four five six seven", Remedy: "do this and then do that"},
+		{Name: "long_name", Result: doctor.Failed, Found: "one two three four five six seven", Remedy: "do this and then do that"},
+		{Name: "b", Result: doctor.NotChecked, Found: "because of it", Remedy: "not said again"},
 	}}
 	for name, c := range map[string]struct {
 		style style
 		want  string
 	}{
-		"plain":    {style{ascii: true}, "ok           a          fine \\u2013 \\u001b[31mreally\nnot_checked  long_name  one two three four five six seven\n                        -> do this and then do that\n"},
-		"terminal": {style{width: 48}, "ok           a          fine – \\u001b[31mreally\nnot_checked  long_name  one two three four five\n                        six seven\n                        -> do this and then do\n                           that\n"},
-		"narrow":   {style{width: 30}, "ok           a          fine – \\u001b[31mreally\nnot_checked  long_name  one two three four five six seven\n                        -> do this and then do that\n"},
-		"coloured": {style{colour: true}, "\x1b[32mok         \x1b[0m  a          fine – \\u001b[31mreally\n\x1b[2mnot_checked\x1b[0m  long_name  one two three four five six seven\n                        -> do this and then do that\n"},
+		"plain": {style{ascii: true}, "ok           a          fine \\u2013 \\u001b[31mreally\nfailed       long_name  one two three four five six seven\n" +
+			"                        -> do this and then do that\nnot_checked  b          because of it\n"},
+		"terminal": {style{width: 48}, "ok           a          fine – \\u001b[31mreally\nfailed       long_name  one two three four five\n                        six seven\n" +
+			"                        -> do this and then do\n                           that\nnot_checked  b          because of it\n"},
+		"narrow": {style{width: 30}, "ok           a          fine – \\u001b[31mreally\nfailed       long_name  one two three four five six seven\n" +
+			"                        -> do this and then do that\nnot_checked  b          because of it\n"},
+		"coloured": {style{colour: true}, "\x1b[32mok         \x1b[0m  a          fine – \\u001b[31mreally\n\x1b[31mfailed     \x1b[0m  long_name  one two three four five six seven\n" +
+			"                        -> do this and then do that\n\x1b[2mnot_checked\x1b[0m  b          because of it\n"},
 	} {
 		var out bytes.Buffer
 		if err := c.style.print(&out, report); err != nil {
 			t.Fatal(err)
 		}
-		if want := c.want + "\n2 checks: 1 ok, 0 warnings, 0 failed, 1 not checked\n"; out.String() != want {
+		if want := c.want + "\n3 checks: 1 ok, 0 warnings, 1 failed, 1 not checked\n"; out.String() != want {
 			t.Errorf("%s:\n%q, want\n%q", name, out.String(), want)
 		}
 	}
