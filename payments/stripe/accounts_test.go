@@ -337,6 +337,50 @@ func TestUnpinnedGoesNowhere(t *testing.T) {
 	}
 }
 
+// Look-ups without a customer share a listing on one account, whoever's they are, and none across accounts: while one account's listing hangs,
+// the others' go on.
+func TestListingsStayOnTheirAccount(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	accounts := map[string]string{"plain": ownAccount, "plain2": ownAccount, "connected": connAccount, "connected2": "acct_1Conn2", "keyed": keyedAccount}
+	orders := map[string]payments.Payment{}
+	for tenant, account := range accounts {
+		b.known(t, tenant)
+		orders[tenant] = b.order(tenant, account, func(p *payments.Payment) { p.Customer = "" })
+		if o := b.Submit(t.Context(), submission(orders[tenant])); o.Kind != payments.ObservedAnswer {
+			t.Fatalf("%s: %s (%s)", tenant, o.Kind, o.Detail)
+		}
+	}
+	if err := b.AddFault(stripesim.Rule{Match: stripesim.Match{Method: "GET", Path: createPath}, Fault: stripesim.FaultCommitThenHang, Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	found := func(tenant string) payments.Observation {
+		o := b.Look(context.Background(), orders[tenant], nil)
+		if o.Kind != payments.ObservedRecords || len(o.Found) != 1 || o.Account.ID != accounts[tenant] {
+			t.Errorf("%s: %s (%s) on %s, found %v", tenant, o.Kind, o.Detail, o.Account.ID, o.Found)
+		}
+		return o
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { found("plain") })
+	if err := b.WaitHung(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range []string{"connected", "connected2", "keyed"} {
+		found(tenant)
+	}
+	waits := make(chan struct{})
+	wg.Go(func() { defer close(waits); found("plain2") })
+	poll(t, "the other tenant of the same account waits for the next listing", func() bool {
+		b.own.board.mu.Lock()
+		defer b.own.board.mu.Unlock()
+		return b.own.board.next != nil && len(b.own.board.next.seats) == 1
+	})
+	b.ClearFaults()
+	<-waits
+	wg.Wait()
+}
+
 // While Stripe is slow about one tenant's account, nobody waits for it: that tenant's payments are held back at once, others go.
 func TestSlowAccountHoldsUpNobody(t *testing.T) {
 	t.Parallel()
