@@ -8,9 +8,8 @@ const AtomicFrom = atomicFrom
 // Queued is how many calls wait in a lane's queue for the group under way.
 func (p *Publisher) Queued(l payments.Lane) int { return p.laneOf(l).group.Len() }
 
+// Inside is how many calls a lane has, queued or under way.
+func (p *Publisher) Inside(l payments.Lane) int { return int(p.laneOf(l).calls.Load()) }
+
 // Waiting is how many callers wait for room.
-func (p *Publisher) Waiting() int {
-	p.room.mu.Lock()
-	defer p.room.mu.Unlock()
-	return p.room.line.Len()
-}
+func (p *Publisher) Waiting() int { return p.room.queued() }
