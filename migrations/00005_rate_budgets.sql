@@ -36,5 +36,8 @@ ALTER TABLE tenants
 -- Finds the tenants that do not share the installation's account, without reading the others.
 CREATE INDEX tenants_own_way_idx ON tenants (id) WHERE stripe_account IS NOT NULL OR stripe_key_ref IS NOT NULL;
 
+-- Finds the tenants of an account, to serve them in turn.
+CREATE INDEX tenants_account_idx ON tenants (account, livemode, id) WHERE account IS NOT NULL;
+
 COMMENT ON COLUMN tenants.account IS 'the account that Stripe named for the tenant''s own way; null until it was read';
 COMMENT ON COLUMN tenants.livemode IS 'mode of that account';

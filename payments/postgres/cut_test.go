@@ -16,15 +16,17 @@ import (
 // cut is a Store whose one connection goes through a proxy that can be cut at the run of a statement.
 type cut struct {
 	*bench
-	far   *Store // through the proxy
-	proxy *devstacktest.Proxy
-	cuts  atomic.Int32
+	far    *Store // through the proxy
+	farDSN string
+	proxy  *devstacktest.Proxy
+	cuts   atomic.Int32
 }
 
 func openCut(t *testing.T) *cut {
 	b := open(t)
 	c := &cut{bench: b, proxy: devstacktest.NewProxy(t, b.dsn)}
-	c.far = b.via(devstacktest.Via(t, b.dsn, c.proxy.Addr()), Options{Clock: b.clock, PoolSize: 1, Committed: b.sent.add})
+	c.farDSN = devstacktest.Via(t, b.dsn, c.proxy.Addr())
+	c.far = b.via(c.farDSN, Options{Clock: b.clock, PoolSize: 1, Committed: b.sent.add})
 	return c
 }
 

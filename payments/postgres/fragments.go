@@ -31,6 +31,13 @@ var fragments = strings.NewReplacer(
 	"{bulk waits}", `coalesce(b.bulk_waits_until > clock.now AND b.bulk_waits_until < clock.now + interval '1 minute', false)`,
 	"{room}", `CASE WHEN $1::int2 = 2 AND `+interactiveWaits+` THEN 0 ELSE least($2::int, floor(`+budgetTokens+` + 1e-9))::int END`,
 	"{waits until}", `clock.now + make_interval(secs => least(50, greatest(0, 1 - u.tokens) / u.rate + 0.1))`,
+	// Of walks from tenant to tenant: first those after the start, then, behind, those up to it. No tenant's id is as high as ~.
+	"{own way}", `(t.stripe_account IS NOT NULL OR t.stripe_key_ref IS NOT NULL)`,
+	"{part}", `SELECT coalesce(w.tenant_id, '') AS low, w.behind OR w.tenant_id IS NULL AS behind,
+            CASE WHEN w.behind OR w.tenant_id IS NULL THEN w.start ELSE '~' END AS high`,
+	"{next with tickets}", `SELECT (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id > r.low AND q.tenant_id <= r.high
+            ORDER BY q.tenant_id LIMIT 1) AS tenant_id OFFSET 0`,
+	"{due}", `coalesce((SELECT q.due_at FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id = n.tenant_id ORDER BY q.due_at LIMIT 1) <= clock.now, false)`,
 	"{give}", give,
 	"{given}", given,
 )

@@ -171,11 +171,12 @@ func (s *Store) recordChange(r payments.Recording, now time.Time) (*change, erro
 	return s.newChange(p, t, r.Claim.Token, at, now.Add(r.Delay))
 }
 
-// standing is the payment as its row has it while the claim's token stands in the ticket: as it was claimed, with what giving the token wrote.
+// standing is the payment as its row has it while the claim's token stands in the ticket: as it was claimed, with what giving the token wrote,
+// which is nothing while its account is not known.
 // Take and Evidence put another token or none into the ticket, and what changes a payment without one does so while no ticket stands.
 func standing(c payments.Claim) payments.Payment {
 	p := c.Payment
-	if !p.InDoubt && p.Status != payments.StatusUnknown && p.Status != payments.StatusPending {
+	if p.StripeAccount != "" && !p.InDoubt && p.Status != payments.StatusUnknown && p.Status != payments.StatusPending {
 		p.InDoubt, p.FirstSubmitAt, p.LastSubmitAt = true, c.ClaimedAt, c.ClaimedAt
 	}
 	return p

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,8 +20,7 @@ type Store struct {
 	records *coalesce.Group[payments.Recording, payments.Recorded]
 
 	budgets budgets
-	// turn is, for each lane, the tenant that Take served last.
-	turn sync.Map
+	turns   turns
 	// clocksApart: the last lease found that our clock and PostgreSQL's disagree.
 	clocksApart atomic.Bool
 	// beforeCommit, when set, is called with the verb before a transaction's COMMIT is sent; tests hold transactions open in it.

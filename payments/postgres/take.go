@@ -17,7 +17,6 @@ type taking struct {
 	payments.TakeRequest
 	limit  int
 	tokens [][]byte
-	after  string // the tenant that was served last
 }
 
 // Take implements payments.Store: it gives the caller due tickets of a lane under fresh tokens, tenants in turn. A ticket whose last owner
@@ -38,8 +37,6 @@ func (s *Store) Take(ctx context.Context, r payments.TakeRequest) (payments.Taki
 		token := s.newToken()
 		t.tokens[i] = token[:]
 	}
-	after, _ := s.turn.Load(r.Lane)
-	t.after, _ = after.(string)
 	var got payments.Taking
 	err := s.write(ctx, func(ctx context.Context) (err error) {
 		if s.opts.Rate > 0 {
@@ -52,21 +49,23 @@ func (s *Store) Take(ctx context.Context, r payments.TakeRequest) (payments.Taki
 	if err != nil {
 		return payments.Taking{}, err
 	}
-	if n := len(got.Claims); n > 0 {
-		s.turn.Store(r.Lane, got.Claims[n-1].Payment.TenantID)
-	}
 	return got, nil
 }
 
 // take gives what is due, whatever the accounts.
 func (s *Store) take(ctx context.Context, t taking) ([]payments.Claim, error) {
 	leaseFrom := s.wall() // before the statement: our lease must not outlast the ticket's
-	rows, err := s.pool.Query(ctx, query("take"), int16(t.Lane), t.limit, t.Lease.Microseconds(), t.tokens, s.now(), t.after, t.Account.ID, t.Account.Livemode)
+	rows, err := s.pool.Query(ctx, query("take"), int16(t.Lane), t.limit, t.Lease.Microseconds(), t.tokens, s.now(), s.turns.last(t.Lane), t.Account.ID,
+		t.Account.Livemode)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	return s.scanClaims(rows, t, leaseFrom)
+	claims, err := s.scanClaims(rows, t, leaseFrom)
+	if err == nil {
+		s.turns.servedLast(t.Lane, claims)
+	}
+	return claims, err
 }
 
 // scanClaims reads what {give} has given.

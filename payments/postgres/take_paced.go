@@ -14,6 +14,7 @@ import (
 type dueTicket struct {
 	key
 	account payments.Account // of its tenant; zero: not known
+	slot    string           // stands for its account in the turn of the accounts
 	free    bool             // no budget pays for it
 	budget  budget
 	there   bool          // the account has a budget
@@ -71,6 +72,9 @@ func (s *Store) takePaced(ctx context.Context, t taking) (payments.Taking, error
 		s.reached("take")
 		return tx.commit(ctx, b)
 	})
+	if err == nil {
+		s.turns.served(t.Lane, p.tickets, done.Claims)
+	}
 	if err == nil && len(done.Claims) < p.given && p.given > p.free && done.Wait == 0 {
 		done.Wait = waitMin // somebody else was faster
 	}
@@ -78,7 +82,10 @@ func (s *Store) takePaced(ctx context.Context, t taking) (payments.Taking, error
 }
 
 func (s *Store) findDue(ctx context.Context, t taking) ([]dueTicket, error) {
-	rows, err := s.pool.Query(ctx, query("take_due"), int16(t.Lane), t.limit, s.now(), t.after, t.Account.ID, t.Account.Livemode, s.opts.Rate)
+	turn := s.turns.read(t.Lane, t.Account)
+	ids, livemodes := accountArrays(turn.accounts)
+	rows, err := s.pool.Query(ctx, query("take_due"), int16(t.Lane), t.limit, s.now(), turn.slot, t.Account.ID, t.Account.Livemode, s.opts.Rate,
+		turn.home, ids, livemodes, turn.after)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +94,7 @@ func (s *Store) findDue(ctx context.Context, t taking) ([]dueTicket, error) {
 		var tenant pgtype.Text
 		var id []byte
 		var wait, marked float64
-		err := r.Scan(&tenant, &id, &d.account.ID, &d.account.Livemode, &d.free, &d.budget.tokens, &d.budget.rate, &d.budget.interactiveWaits,
+		err := r.Scan(&tenant, &id, &d.account.ID, &d.account.Livemode, &d.slot, &d.free, &d.budget.tokens, &d.budget.rate, &d.budget.interactiveWaits,
 			&d.there, &wait, &marked)
 		d.tenant = tenant.String
 		copy(d.id[:], id)

@@ -23,17 +23,15 @@ func (s *Store) Throttle(ctx context.Context, a payments.Account) error {
 	if !s.budgets.throttle(a, now) {
 		return nil
 	}
-	err := s.write(ctx, func(ctx context.Context) error {
-		if err := s.makeBudgets(ctx, []payments.Account{a}); err != nil {
-			return err
-		}
-		_, err := s.pool.Exec(ctx, query("throttle"), a.ID, a.Livemode, s.now(), s.opts.Rate)
-		return err
-	})
+	// Tried once: the caller has an outcome to record, and the next 429 says it again.
+	err := s.makeBudgets(ctx, []payments.Account{a})
+	if err == nil {
+		_, err = s.pool.Exec(ctx, query("throttle"), a.ID, a.Livemode, s.now(), s.opts.Rate)
+	}
 	if err != nil {
 		s.budgets.unthrottle(a, now)
 	}
-	return err
+	return translate(err)
 }
 
 // throttle reports whether it is time to say so again. A clock that went back is not waited for.
