@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -29,6 +30,8 @@ type Config struct {
 	PollInterval time.Duration
 	// NewToken returns 128 random bits.
 	NewToken func() payments.Token
+	// Random returns a number in [0, n), so that workers do not all do the same at the same moment; nil: the runtime's.
+	Random func(n int64) int64
 
 	Log      *slog.Logger
 	Observer Observer
@@ -38,7 +41,8 @@ type Config struct {
 
 // Observer is told what happens, for metrics. Every function may be nil and must be quick.
 type Observer struct {
-	// Message: a message was read and its fate decided: admitted or another verdict, a dead letter's reason, or unavailable.
+	// Message: a message was read and its fate decided: a verdict, a dead letter's reason, or unavailable; or scouted, when its payment was
+	// stored before its turn. Its own fate then is exists.
 	Message func(lane payments.Lane, fate string)
 	// Settled: a claim ended. waited is the time since the message was published, zero for due tickets.
 	Settled func(lane payments.Lane, s payments.Settlement, waited time.Duration)
@@ -78,6 +82,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.PollInterval <= 0 {
 		c.PollInterval = 200 * time.Millisecond
+	}
+	if c.Random == nil {
+		c.Random = rand.Int64N
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

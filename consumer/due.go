@@ -13,24 +13,28 @@ const takeMax = 256
 // aloneMax is how many claims that must be worked on alone are held before no more is taken: after a crash they can be many, and each keeps a slot.
 const aloneMax = 8
 
-// due works off one lane's due tickets: retries, takeovers, look-ups, payments that were accepted elsewhere.
+// Looking for budget. A Take that found none is followed by the next when there is room again, but no sooner than budgetPause to twice that: a
+// bucket holds the tokens of a longer time, and several workers that ask together would find one token.
+const (
+	budgetPause = 10 * time.Millisecond
+	doubtEvery  = 500 * time.Millisecond
+	doubtsMax   = 16
+)
+
+// due works off one lane's due tickets: retries, takeovers, look-ups, payments that were accepted elsewhere or had no budget.
 type due struct {
-	w    *Worker
-	lane payments.Lane
-	wake chan struct{}
+	w         *Worker
+	lane      payments.Lane
+	wake      chan struct{}
+	unclaimed *unclaimed
 }
 
 func newDue(w *Worker, l payments.Lane) *due {
-	return &due{w: w, lane: l, wake: make(chan struct{}, 1)}
+	return &due{w: w, lane: l, wake: make(chan struct{}, 1), unclaimed: newUnclaimed()}
 }
 
 // wakeUp makes it look at once.
-func (d *due) wakeUp() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
+func (d *due) wakeUp() { poke(d.wake) }
 
 // run takes until ctx ends.
 func (d *due) run(ctx, work context.Context) {
@@ -43,65 +47,117 @@ func (d *due) run(ctx, work context.Context) {
 		case <-d.wake:
 		case <-timer.C:
 		}
-		more, err := d.take(ctx, work)
-		if err != nil && !wait(ctx, storePause) {
+		pause, next := d.look(ctx, work)
+		if pause > 0 && !wait(ctx, pause) {
 			return
 		}
-		if more {
-			d.wakeUp()
-		}
-		timer.Reset(d.w.PollInterval)
+		timer.Reset(next)
 	}
 }
 
-// take takes what is due, starts a goroutine for each claim, and reports whether there may be more.
-func (d *due) take(ctx, work context.Context) (more bool, err error) {
+// look takes once and says how long to leave the store alone, whoever calls, and when to look again after that.
+func (d *due) look(ctx, work context.Context) (pause, next time.Duration) {
+	more, room, err := d.take(ctx, work)
+	d.w.slots.setHungry(d.lane, forTickets, more)
+	switch {
+	case err != nil:
+		return storePause, d.w.PollInterval
+	case more:
+		return 0, 0
+	case room > 0:
+		pause = budgetPause + time.Duration(d.w.Random(int64(budgetPause)))
+		return pause, min(max(0, room-pause), d.w.PollInterval)
+	default:
+		return 0, d.w.PollInterval
+	}
+}
+
+// take takes what is due, starts a goroutine for each claim, and reports whether there may be more, and when accounts without budget have room.
+func (d *due) take(ctx, work context.Context) (more bool, room time.Duration, err error) {
 	w := d.w
 	limit := min(takeMax, max(1, w.Concurrency/4))
 	if abandoned := int(w.abandoned.Load()); abandoned > 0 {
 		limit = min(limit, aloneMax-abandoned)
 	}
 	if limit <= 0 {
-		return false, nil
+		return false, 0, nil
 	}
-	n := w.slots.acquire(ctx, d.lane, limit)
+	n := w.slots.acquire(ctx, d.lane, forTickets, limit)
 	if n == 0 {
-		return false, nil
+		return false, 0, nil
 	}
 	taken := 0
-	defer func() { w.slots.release(d.lane, n-taken) }()
+	defer func() { w.slots.release(d.lane, forTickets, n-taken) }()
 	if !w.gate.enter(ctx, n) {
-		return false, nil
+		return false, 0, nil
 	}
 	defer func() { w.gate.leave(n - taken) }()
 	w.step(payments.StepBeforeTake, payments.ID{})
+	stored := d.unclaimed.mark()
+	got, err := d.ask(ctx, n)
+	if err != nil {
+		return false, 0, err
+	}
+	taken = len(got.Claims)
+	d.unclaimed.taken(got.Claims)
+	if taken < n && got.Wait == 0 {
+		d.unclaimed.cleared(stored)
+	}
+	if taken > 0 && w.Observer.Taken != nil {
+		w.Observer.Taken(d.lane, taken)
+	}
+	for _, c := range got.Claims {
+		if c.Abandoned >= payments.AbandonedAlone {
+			w.abandoned.Add(1)
+		}
+		w.spawn(d.lane, forTickets, func() { w.settleDue(work, c) })
+	}
+	w.noteInFlight()
+	return taken == n, got.Wait, nil
+}
+
+// ask asks the store for up to n due tickets.
+func (d *due) ask(ctx context.Context, n int) (payments.Taking, error) {
+	w := d.w
 	account, err := w.Processor.Gateway.Account(ctx, "")
 	if err != nil {
-		return false, err
+		if ctx.Err() == nil && w.seldom.now("account of the installation", w.Clock.Now()) {
+			w.Log.Warn("due tickets wait: the installation's own Stripe account is not known; it is asked for again", "lane", d.lane.String(), "error", err)
+		}
+		return payments.Taking{}, err
 	}
 	got, err := w.Store.Take(ctx, payments.TakeRequest{Lane: d.lane, Limit: n, Lease: w.Lease, Account: account})
 	if ctx.Err() == nil {
 		w.noteStore(err)
-	}
-	if err != nil {
-		if ctx.Err() == nil {
+		if err != nil {
 			w.Log.Warn("due tickets could not be taken; it is tried again", "lane", d.lane.String(), "error", err)
 		}
-		return false, err
 	}
-	claims := got.Claims
-	taken = len(claims)
-	if taken > 0 && w.Observer.Taken != nil {
-		w.Observer.Taken(d.lane, taken)
-	}
-	for _, c := range claims {
-		if c.Abandoned >= payments.AbandonedAlone {
-			w.abandoned.Add(1)
+	return got, err
+}
+
+// doubt looks after tickets that wait for long: other processes take them too, and say nothing.
+func (d *due) doubt(ctx context.Context) {
+	ticker := time.NewTicker(doubtEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
 		}
-		w.spawn(d.lane, func() { w.settleDue(work, c) })
+		for tenant, id := range d.unclaimed.doubtful(doubtsMax) {
+			bounded, cancel := context.WithTimeout(ctx, commitTimeout)
+			p, err := d.w.Store.Find(bounded, tenant, id)
+			cancel()
+			switch {
+			case err == nil && !d.w.isDue(p), payments.ErrorCode(err) == payments.CodeNotFound:
+				d.unclaimed.forget(tenant) // a tenant's are given out in turn, and this was the last
+			case err != nil && ctx.Err() == nil:
+				d.w.noteStore(err)
+			}
+		}
 	}
-	w.noteInFlight()
-	return taken == n, nil
 }
 
 // settleDue settles one taken ticket; the caller has entered the gate for it. One that has been abandoned often is worked on alone, since it
@@ -115,6 +171,7 @@ func (w *Worker) settleDue(ctx context.Context, c payments.Claim) {
 	if c.Abandoned >= payments.AbandonedAlone {
 		defer w.abandoned.Add(-1)
 	}
+	defer w.tally.begin(c.Lane, c.Payment.TenantID)()
 	leave := func() { w.gate.leave(1) }
 	defer func() { leave() }()
 	switch {

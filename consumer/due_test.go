@@ -205,12 +205,12 @@ func TestDueTicketsDoNotStarve(t *testing.T) {
 	for _, l := range []payments.Lane{payments.LaneInteractive, payments.LaneBulk} {
 		backlog.Go(func() { // as a lane with a backlog does
 			for {
-				n := r.slots.acquire(ctx, l, 4)
+				n := r.slots.acquire(ctx, l, forMessages, 4)
 				if n == 0 {
 					return
 				}
 				for range n {
-					backlog.Go(func() { time.Sleep(time.Millisecond); r.slots.release(l, 1) })
+					backlog.Go(func() { time.Sleep(time.Millisecond); r.slots.release(l, forMessages, 1) })
 				}
 			}
 		})

@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,6 +13,8 @@ import (
 
 // handle takes one message from its bytes to its ack.
 func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
+	decided := sync.OnceFunc(from.pull.decided)
+	defer decided()
 	if !w.gate.enter(ctx, 1) {
 		return
 	}
@@ -21,9 +24,10 @@ func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
 		w.Log.Error("a message without JetStream metadata was left alone", "stream", from.name)
 		return
 	}
+	from.pull.lane.rest.note(meta.Sequence.Consumer, meta.NumPending)
 	m := held{Msg: msg, from: from, origin: payments.MessageOrigin{
 		Stream: from.name, StreamCreated: from.created, Sequence: meta.Sequence.Stream, Subject: msg.Subject(),
-	}, deliveries: int(meta.NumDelivered), published: meta.Timestamp}
+	}, deliveries: int(meta.NumDelivered), published: meta.Timestamp, decided: decided}
 	var r reading
 	defer func() {
 		if v := recover(); v != nil {
@@ -43,6 +47,7 @@ func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
 		w.bury(ctx, m, r, *r.refusal)
 		return
 	}
+	defer w.tally.begin(r.lane, r.tenant)()
 	w.admit(ctx, m, r)
 }
 
@@ -53,6 +58,7 @@ type held struct {
 	origin     payments.MessageOrigin
 	deliveries int
 	published  time.Time
+	decided    func() // its payment is stored, or will not be now
 }
 
 func (m held) wire() message {
@@ -62,13 +68,17 @@ func (m held) wire() message {
 // admit stores the payment, settles it if the ticket is ours, and acks once PostgreSQL has what must not be lost.
 func (w *Worker) admit(ctx context.Context, m held, r reading) {
 	// Without its account the payment is stored all the same; its ticket waits for somebody who knows it.
-	account, unknown := w.Processor.Gateway.Account(ctx, r.tenant)
+	account, unknown := w.account(ctx, r.tenant)
 	request := payments.AdmitRequest{
 		Intent: r.intent, Lane: r.lane, Claim: unknown == nil && !w.stopping.Load(), Token: w.NewToken(), Lease: w.Lease,
 		Account: account, Refused: r.refused, ExistingOnly: r.existingOnly,
 	}
 	id := r.intent.ID()
 	a, err := w.start(ctx, m, r, request)
+	if err == nil && a.Wait > 0 {
+		w.leftUnclaimed(m.from.pull, r, a)
+	}
+	m.decided()
 	switch {
 	case errors.Is(err, errDealtWith):
 		return
@@ -92,11 +102,26 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 	case deliverAck:
 		w.ack(m, id)
 		if w.isDue(a.Payment) {
-			w.WakeDue()
+			w.due(a.Payment.Lane).wakeUp()
 		}
 	case deliverBury:
 		w.bury(ctx, m, r, explain(reason, a, r))
 	}
+}
+
+// account is where the tenant's payments go to. One that is not known is told of once in a while: every message of the tenant meets it.
+func (w *Worker) account(ctx context.Context, tenant string) (payments.Account, error) {
+	account, err := w.Processor.Gateway.Account(ctx, tenant)
+	if err != nil && ctx.Err() == nil && w.seldom.now("account "+tenant, w.Clock.Now()) {
+		w.Log.Warn("the tenant's Stripe account is not known; its payments are stored and wait", "tenant", tenant, "error", err)
+	}
+	return account, err
+}
+
+// leftUnclaimed notes that the payment was stored without its ticket, for want of budget: the lane waits for its own to be taken.
+func (w *Worker) leftUnclaimed(p *pull, r reading, a payments.Admission) {
+	p.ranShort()
+	w.due(r.lane).unclaimed.add(r.tenant, a.Payment.ID, true)
 }
 
 // start stores the payment. A message that has been delivered often goes through suspect first, which may have dealt with it: errDealtWith.

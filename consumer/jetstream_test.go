@@ -393,14 +393,14 @@ func TestStreamMadeAnew(t *testing.T) {
 			waitFor(t, "a dead letter", func() bool { return len(f.store.open()) == 1 })
 			if silently {
 				for taken := 0; taken < f.Concurrency; {
-					taken += f.slots.acquire(f.ctx(), payments.LaneInteractive, f.Concurrency-taken)
+					taken += f.slots.acquire(f.ctx(), payments.LaneInteractive, forMessages, f.Concurrency-taken)
 				}
 			}
 			created := f.remake(stream)
 			f.publish(payments.LaneInteractive, []byte("new"))
 			f.publish(payments.LaneInteractive, intentJSON("k"))
 			if silently {
-				f.slots.release(payments.LaneInteractive, f.Concurrency)
+				f.slots.release(payments.LaneInteractive, forMessages, f.Concurrency)
 			}
 			waitFor(t, "the new stream's messages", func() bool {
 				return len(f.store.open()) == 2 && f.store.outcomes() == 1 && f.quiet(payments.LaneInteractive)

@@ -34,6 +34,78 @@ type lane struct {
 	source   jetstream.Stream
 	created  time.Time // the stream's: a re-created stream counts from 1 again
 	remade   atomic.Bool
+
+	unclaimed *unclaimed
+	// short: messages of this lane had to be stored without a ticket, for want of budget.
+	short atomic.Bool
+	asking atomic.Bool // a pull is open
+	rest   rest
+}
+
+// rest is how many messages the newest delivered one left in the stream.
+type rest struct {
+	mu      sync.Mutex
+	newest  uint64 // in the consumer's order
+	pending uint64
+}
+
+// note takes in what a message says; messages come in any order.
+func (r *rest) note(delivery, pending uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if delivery > r.newest {
+		r.newest, r.pending = delivery, pending
+	}
+}
+
+// nothing notes that a pull found fewer messages than it asked for.
+func (r *rest) nothing() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = 0
+}
+
+// anew begins with another consumer.
+func (r *rest) anew() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.newest, r.pending = 0, 0
+}
+
+func (r *rest) some() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pending > 0
+}
+
+// pull is one pull of a lane.
+type pull struct {
+	lane    *lane
+	left    atomic.Int64  // messages whose fate is not decided yet
+	done    chan struct{} // closed when none is left
+	without atomic.Bool   // some were stored for want of budget
+}
+
+// newPull returns a pull of at most n messages.
+func newPull(l *lane, n int) *pull {
+	p := &pull{lane: l, done: make(chan struct{})}
+	p.left.Store(int64(n))
+	return p
+}
+
+// decided counts down one message.
+func (p *pull) decided() { p.decide(1) }
+
+func (p *pull) decide(n int) {
+	if n > 0 && p.left.Add(int64(-n)) == 0 {
+		close(p.done)
+	}
+}
+
+// ranShort notes that a message was stored for want of budget.
+func (p *pull) ranShort() {
+	p.without.Store(true)
+	p.lane.short.Store(true)
 }
 
 // errRemade: the stream was deleted and made again since its created time was read.
@@ -44,29 +116,37 @@ type origin struct {
 	stream  jetstream.Stream
 	name    string
 	created time.Time
+	pull    *pull
 	// confirm asks, once and after a message has come, whether created is still the stream's. Without it a dead letter of a re-created
 	// stream could be taken for an old one of the same sequence, or an innocent message be erased.
 	confirm func() error
 }
 
-func newLane(w *Worker, l payments.Lane, stream, name string) *lane {
-	return &lane{w: w, lane: l, stream: stream, name: name, want: pullMin}
+func newLane(w *Worker, d *due, stream, name string) *lane {
+	return &lane{w: w, lane: d.lane, stream: stream, name: name, want: pullMin, unclaimed: d.unclaimed}
 }
+
+// behind reports whether there may be messages that the lane has not asked for.
+func (l *lane) behind() bool { return !l.asking.Load() || l.rest.some() }
 
 // pull asks for as many messages as there are slots for, until ctx ends.
 func (l *lane) pull(ctx, work context.Context) {
 	failures := 0
-	for l.w.pauseWhileAway(ctx) {
+	var last *pull
+	for l.w.pauseWhileAway(ctx) && l.catchUp(ctx, last) {
 		want := l.want
 		if l.w.away() {
 			want = 1 // a probe: whatever fails now has to come back after AckWait
 		}
-		n := l.w.slots.acquire(ctx, l.lane, want)
+		n := l.w.slots.acquire(ctx, l.lane, forMessages, want)
 		if n == 0 {
 			return
 		}
-		got, err := l.pullOnce(ctx, work, n)
-		l.w.slots.release(l.lane, n-got)
+		last = newPull(l, n)
+		got, err := l.pullOnce(ctx, work, n, last)
+		last.decide(n - got)
+		l.w.slots.release(l.lane, forMessages, n-got)
+		l.w.slots.setHungry(l.lane, forMessages, got == n)
 		l.w.noteInFlight()
 		l.want = min(max(2*got, pullMin), pullMax, max(1, l.w.Concurrency/4))
 		if err == nil || ctx.Err() != nil {
@@ -82,27 +162,57 @@ func (l *lane) pull(ctx, work context.Context) {
 	}
 }
 
+// catchUp waits, once messages were stored for want of budget, until most of those tickets have been taken: the backlog stays in the stream.
+// From then on one pull at a time shows whether there is room, and after one that found room for all of its messages there is no more waiting.
+func (l *lane) catchUp(ctx context.Context, last *pull) bool {
+	if !l.short.Load() || last == nil {
+		return true
+	}
+	l.w.slots.setHungry(l.lane, forMessages, false)
+	select {
+	case <-last.done:
+	case <-ctx.Done():
+		return false
+	}
+	if !last.without.Load() {
+		l.short.Store(false)
+	}
+	for l.unclaimed.pulledNow() > l.want/2 {
+		select {
+		case <-l.unclaimed.fewer:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
 // pullOnce pulls up to n messages and starts a goroutine for each; the goroutine gives its slot back. It returns how many it started. A pull
 // does not end with ctx: what the server has sent by then would be lost to everybody until AckWait is over.
-func (l *lane) pullOnce(ctx, work context.Context, n int) (int, error) {
+func (l *lane) pullOnce(ctx, work context.Context, n int, p *pull) (int, error) {
 	if err := l.resolve(ctx); err != nil {
 		return 0, err
 	}
+	l.asking.Store(true)
+	defer l.asking.Store(false)
 	batch, err := l.consumer.Fetch(n, jetstream.FetchMaxWait(pullExpiry))
 	if err != nil {
 		return 0, err
 	}
 	got := 0
-	from := l.origin()
+	from := l.origin(p)
 	for msg := range batch.Messages() {
 		got++
-		l.w.spawn(l.lane, func() { l.w.handle(work, from, msg) })
+		l.w.spawn(l.lane, forMessages, func() { l.w.handle(work, from, msg) })
+	}
+	if got < n {
+		l.rest.nothing()
 	}
 	return got, batch.Error()
 }
 
-func (l *lane) origin() *origin {
-	o := &origin{stream: l.source, name: l.stream, created: l.created}
+func (l *lane) origin(p *pull) *origin {
+	o := &origin{stream: l.source, name: l.stream, created: l.created, pull: p}
 	o.confirm = sync.OnceValue(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), infoTimeout)
 		defer cancel()
@@ -134,6 +244,7 @@ func (l *lane) resolve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.rest.anew()
 	l.source, l.created, l.consumer = stream, stream.CachedInfo().Created, consumer
 	return nil
 }

@@ -24,7 +24,7 @@ func TestSlotsProperty(t *testing.T) {
 		check := func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.used > s.total || s.used < 0 || s.usedBulk > s.total-s.floor || s.usedBulk < 0 || s.used != held[1]+held[2] || s.usedBulk != held[2] || len(s.waiting) != 0 {
+			if s.used > s.total || s.used < 0 || s.of(payments.LaneBulk).inUse() > s.total-s.floor || s.of(payments.LaneBulk).inUse() < 0 || s.used != held[1]+held[2] || s.of(payments.LaneBulk).inUse() != held[2] || len(s.waiting) != 0 {
 				t.Fatalf("%+v, held %v", s, held)
 			}
 		}
@@ -33,17 +33,17 @@ func TestSlotsProperty(t *testing.T) {
 				l, want := lane.Draw(t, "lane"), rapid.IntRange(1, 30).Draw(t, "want")
 				free := s.total - s.used
 				if l == payments.LaneBulk {
-					free = min(free, s.total-s.floor-s.usedBulk)
+					free = min(free, s.total-s.floor-s.of(payments.LaneBulk).inUse())
 				}
 				if free == 0 {
 					done, cancel := context.WithCancel(ctx)
 					cancel()
-					if n := s.acquire(done, l, want); n != 0 {
+					if n := s.acquire(done, l, forMessages, want); n != 0 {
 						t.Fatalf("%d slots where none was free", n)
 					}
 					return
 				}
-				n := s.acquire(ctx, l, want)
+				n := s.acquire(ctx, l, forMessages, want)
 				if n != min(want, free) {
 					t.Fatalf("%d of %d free", n, free)
 				}
@@ -53,7 +53,7 @@ func TestSlotsProperty(t *testing.T) {
 				l := lane.Draw(t, "lane")
 				n := rapid.IntRange(0, held[l]).Draw(t, "n")
 				held[l] -= n
-				s.release(l, n)
+				s.release(l, forMessages, n)
 			},
 			"": func(*rapid.T) { check() },
 		})
@@ -75,7 +75,7 @@ func TestSlotsUnderStress(t *testing.T) {
 				if (i+round)%7 == 0 {
 					go cancel()
 				}
-				n := s.acquire(ctx, l, i%4+1)
+				n := s.acquire(ctx, l, source(i/2%2), i%4+1)
 				cancel()
 				if n == 0 {
 					continue
@@ -91,12 +91,12 @@ func TestSlotsUnderStress(t *testing.T) {
 					bulk -= n
 				}
 				mu.Unlock()
-				s.release(l, n)
+				s.release(l, source(i/2%2), n)
 			}
 		})
 	}
 	all.Wait()
-	if s.inUse() != 0 || s.usedBulk != 0 || len(s.waiting) != 0 {
+	if s.inUse() != 0 || s.of(payments.LaneBulk).inUse() != 0 || len(s.waiting) != 0 {
 		t.Errorf("left over: %+v", s)
 	}
 }
@@ -107,12 +107,12 @@ func TestSlotsAreServedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(4) // floor 1
 		ctx, stop := context.WithCancel(context.Background())
-		s.acquire(ctx, payments.LaneBulk, 3)
-		s.acquire(ctx, payments.LaneInteractive, 1)
+		s.acquire(ctx, payments.LaneBulk, forMessages, 3)
+		s.acquire(ctx, payments.LaneInteractive, forMessages, 1)
 		order := make(chan string, 4)
 		ask := func(name string, l payments.Lane) {
 			go func() {
-				if s.acquire(ctx, l, 1) == 1 {
+				if s.acquire(ctx, l, forMessages, 1) == 1 {
 					order <- name
 				}
 			}()
@@ -122,18 +122,18 @@ func TestSlotsAreServedInTurn(t *testing.T) {
 		ask("first", payments.LaneInteractive)
 		ask("second", payments.LaneInteractive)
 		for _, want := range []string{"first", "second"} {
-			s.release(payments.LaneInteractive, 1) // bulk may not have it
+			s.release(payments.LaneInteractive, forMessages, 1) // bulk may not have it
 			if got := <-order; got != want {
 				t.Errorf("%s before %s", got, want)
 			}
 		}
-		s.release(payments.LaneBulk, 1)
+		s.release(payments.LaneBulk, forMessages, 1)
 		if got := <-order; got != "bulk" {
 			t.Errorf("got %s", got)
 		}
 		start := time.Now()
 		stopped := make(chan int)
-		go func() { stopped <- s.acquire(ctx, payments.LaneInteractive, 1) }()
+		go func() { stopped <- s.acquire(ctx, payments.LaneInteractive, forMessages, 1) }()
 		synctest.Wait()
 		stop()
 		if n := <-stopped; n != 0 || time.Since(start) != 0 || len(s.waiting) != 0 {

@@ -24,10 +24,13 @@ const (
 // Worker competes with all other workers for intents and due tickets. Any number may run; the store decides who owns what.
 type Worker struct {
 	Config
-	slots *slots
-	gate  gate // keeps bystanders away from a payment that may end the process
-	lanes []*lane
-	dues  []*due
+	slots  *slots
+	gate   gate // keeps bystanders away from a payment that may end the process
+	lanes  []*lane
+	dues   []*due
+	scouts []*scout
+	tally  tally
+	seldom seldom
 
 	// starting has room for the one suspect message that may start: the one that kills the process must be known.
 	starting chan struct{}
@@ -48,13 +51,19 @@ func New(c Config) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{Config: c, slots: newSlots(c.Concurrency), starting: make(chan struct{}, 1), records: context.Background()}
-	w.lanes = []*lane{
-		newLane(w, payments.LaneInteractive, c.Subjects.StreamIntents(), schema.ConsumerIntent),
-		newLane(w, payments.LaneBulk, c.Subjects.StreamBulk(), schema.ConsumerBulk),
-	}
 	w.dues = []*due{newDue(w, payments.LaneInteractive), newDue(w, payments.LaneBulk)}
+	w.lanes = []*lane{
+		newLane(w, w.dues[0], c.Subjects.StreamIntents(), schema.ConsumerIntent),
+		newLane(w, w.dues[1], c.Subjects.StreamBulk(), schema.ConsumerBulk),
+	}
+	for i, l := range w.lanes {
+		w.scouts = append(w.scouts, newScout(l, w.dues[i], newAhead(l)))
+	}
 	return w, nil
 }
+
+// due works off the lane's due tickets.
+func (w *Worker) due(l payments.Lane) *due { return w.dues[l-payments.LaneInteractive] }
 
 // Run works until ctx ends, and then drains: it stops pulling and taking, admits unclaimed what was pulled and not started, and lets what is in
 // flight finish on its own time, at most drain long (calls to Stripe go on; a charge that Stripe has answered is recorded). It returns nil
@@ -72,6 +81,10 @@ func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 	}
 	for _, d := range w.dues {
 		loops.Go(func() { d.run(ctx, work) })
+		loops.Go(func() { d.doubt(ctx) })
+	}
+	for _, s := range w.scouts {
+		loops.Go(func() { s.run(ctx, work) })
 	}
 	<-ctx.Done()
 	defer w.hands.close()
@@ -101,10 +114,10 @@ func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 func (w *Worker) InFlight() int { return int(w.busy.Load()) }
 
 // spawn runs a handler, which has one slot of the lane and gives it back.
-func (w *Worker) spawn(l payments.Lane, handler func()) {
+func (w *Worker) spawn(l payments.Lane, from source, handler func()) {
 	w.busy.Add(1)
 	w.hands.do(func() {
-		defer w.slots.release(l, 1)
+		defer w.slots.release(l, from, 1)
 		defer w.busy.Add(-1)
 		handler()
 	})

@@ -21,6 +21,7 @@ var Exceptions = []Exception{
 	{"producer/relay_options.go", "time.Now", "the default of an option; measures ages only"},
 	{"producer/relay_options.go", "rand.N", "the default of an option; spreads retries"},
 	{"consumer/lane.go", "context.Background", "one check shared by all messages of a pull, on its own bounded context"},
+	{"consumer/config.go", "rand.Int64N", "the default of a setting; spreads looks of several workers"},
 	{"consumer/worker.go", "context.Background", "the value until Run sets its own"},
 	{"payments/stripesim/options.go", "time.Now", "the default of an option"},
 	{"payments/stripesim/server.go", "context.Background", "a fault takes its time although the client has gone away; Close ends it"},

@@ -1,0 +1,204 @@
+package crashtest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/consumer"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/postgres"
+	"github.com/oncepay/oncepay/payments/stripe"
+	"github.com/oncepay/oncepay/payments/stripesim"
+	"github.com/oncepay/oncepay/producer"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// calm times: nothing runs out while a call is slow or the machine busy.
+var calm = times{lease: 20 * time.Second, call: 10 * time.Second, ackWait: 15 * time.Second, backoff: payments.BackoffDefault, hold: 10 * time.Second}
+
+// third is a tenant beside tenant and rival.
+const third = "initech"
+
+// crowd is a world of several tenants and workers without fault, and what they have got done.
+type crowd struct {
+	*world
+	settled  map[string]*atomic.Int64 // outcomes, by tenant
+	stored   atomic.Int64             // payments stored before their turn
+	requests atomic.Int64             // calls to Stripe
+	limited  atomic.Int64             // those of them that were answered 429
+	workers  sync.WaitGroup
+}
+
+func newCrowd(t *testing.T, limits stripesim.Limits) *crowd {
+	t.Helper()
+	c := &crowd{world: newWorldOf(t, calm), settled: map[string]*atomic.Int64{}}
+	if _, err := c.store.CreateTenant(t.Context(), postgres.Tenant{ID: third}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{tenant, rival, third} {
+		c.settled[name] = &atomic.Int64{}
+	}
+	if err := c.sim.SetLimits(limits); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// backlog publishes n intents of a tenant, named from first on.
+func (c *crowd) backlog(owner string, lane payments.Lane, first, n int) {
+	c.Helper()
+	nc := c.connect(c.natsURL, "producer")
+	defer nc.Close()
+	publisher, err := producer.New(nc, c.subjects, producer.Options{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer publisher.Close()
+	messages := make([]producer.Message, n)
+	for i := range messages {
+		messages[i] = producer.Message{Lane: lane, Intent: payments.Intent{
+			TenantID: owner, IdempotencyKey: "k" + strconv.Itoa(first+i), Amount: 4200, Currency: "usd", Customer: "cus_1", PaymentMethod: "pm_card_visa", OffSession: true,
+		}}
+	}
+	for i, r := range publisher.PublishAll(c.Context(), messages) {
+		if r.Err != nil {
+			c.Fatalf("message %d: %v", i, r.Err)
+		}
+	}
+}
+
+// counting tells the crowd of every call.
+type counting struct {
+	payments.Gateway
+	crowd *crowd
+}
+
+func (g counting) Submit(ctx context.Context, s payments.Submission) payments.Observation {
+	o := g.Gateway.Submit(ctx, s)
+	if o.Kind != payments.ObservedHeldBack {
+		g.crowd.requests.Add(1)
+	}
+	if o.Kind == payments.ObservedRateLimited {
+		g.crowd.limited.Add(1)
+	}
+	return o
+}
+
+// work starts a worker without a relay; the test's end stops it.
+func (c *crowd) work(concurrency int, rate float64) *consumer.Worker {
+	c.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	log := c.logs.logger("worker")
+	store, err := postgres.Open(ctx, c.dsn, postgres.Options{PoolSize: 8, Namespace: namespace, RequestVersion: stripe.RequestVersion, Rate: rate, Logger: log})
+	if err != nil {
+		c.Fatal(err)
+	}
+	nc := c.connect(c.natsURL, "worker")
+	js, err := jetstream.New(nc)
+	if err != nil {
+		c.Fatal(err)
+	}
+	gateway, err := stripe.New(ctx, stripe.Options{Key: stripeKey, URL: c.simURL, Namespace: namespace, Timeout: c.times.call, Logger: log})
+	if err != nil {
+		c.Fatal(err)
+	}
+	port := counting{gateway, c}
+	w, err := consumer.New(consumer.Config{
+		JetStream: js, Subjects: c.subjects, Store: store, Clock: app.SystemClock{}, Concurrency: concurrency, Lease: c.times.lease, NewToken: app.NewToken, Log: log,
+		Processor: &payments.Processor{
+			Store: store, Gateway: port, Clock: app.SystemClock{}, Namespace: namespace, Lease: c.times.lease, CallTimeout: c.times.call, TriesMax: 20, Backoff: c.times.backoff,
+		},
+		Observer: consumer.Observer{
+			Settled: func(_ payments.Lane, s payments.Settlement, _ time.Duration) {
+				if s.Err == nil {
+					c.settled[s.Recorded.Payment.TenantID].Add(1)
+				}
+			},
+			Message: func(_ payments.Lane, fate string) {
+				if fate == "scouted" {
+					c.stored.Add(1)
+				}
+			},
+		},
+	})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.workers.Go(func() {
+		if err := w.Run(ctx, 20*time.Second); err != nil {
+			c.Errorf("Run: %v", err)
+		}
+		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		nc.Close()
+		if err := store.Close(closing); err != nil {
+			c.Error(err)
+		}
+		gateway.Close()
+	})
+	c.Cleanup(func() { stop(); c.workers.Wait() })
+	return w
+}
+
+func (c *crowd) done(owner string) int { return int(c.settled[owner].Load()) }
+
+// awaitDone waits for n outcomes of a tenant.
+func (c *crowd) awaitDone(owner string, n int) {
+	c.Helper()
+	c.await(fmt.Sprintf("outcome %d of %s", n, owner), func() (bool, string) { return c.done(owner) >= n, strconv.Itoa(c.done(owner)) })
+}
+
+// soon is how long a single payment may take behind any backlog of somebody else.
+const soon = 5 * time.Second
+
+// A single payment behind a backlog of another tenant is submitted soon: its tenant's share of the slots, or of the rate, is its own. It may
+// come while the backlog is worked off, or stand behind it when the worker starts.
+func TestSingleBehindBacklog(t *testing.T) {
+	t.Parallel()
+	const backlog = 50_000
+	for name, test := range map[string]struct {
+		lane        payments.Lane
+		limits      stripesim.Limits
+		rate        float64
+		concurrency int
+		first       bool
+		fair        time.Duration // its share of a rate, beyond soon
+	}{
+		"unlimited":    {lane: payments.LaneInteractive, concurrency: 512},
+		"at the start": {lane: payments.LaneInteractive, concurrency: 512, first: true},
+		"bulk":         {lane: payments.LaneBulk, concurrency: 512},
+		"slow calls":   {lane: payments.LaneInteractive, concurrency: 64, limits: stripesim.Limits{LatencyMS: 300}},
+		"at 50 a second": {lane: payments.LaneInteractive, concurrency: 64, limits: stripesim.Limits{RPS: 50, Burst: 10, LatencyMS: 20}, rate: 50,
+			fair: 2 * time.Second / 50},
+		"at the start, at 50 a second": {lane: payments.LaneInteractive, concurrency: 64, limits: stripesim.Limits{RPS: 50, Burst: 10, LatencyMS: 20}, rate: 50,
+			first: true, fair: 2 * time.Second / 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrowd(t, test.limits)
+			c.backlog(tenant, test.lane, 0, backlog)
+			began := time.Now()
+			if test.first {
+				c.backlog(rival, test.lane, 0, 1)
+			}
+			c.work(test.concurrency, test.rate)
+			if !test.first {
+				c.awaitDone(tenant, 50)
+				began = time.Now()
+				c.backlog(rival, test.lane, 0, 1)
+			}
+			c.awaitDone(rival, 1)
+			took, before := time.Since(began), c.done(tenant)
+			t.Logf("%v after it was published, with %d of the others done", took, before)
+			if took > soon+test.fair || before > backlog/2 {
+				t.Errorf("took %v, and %d of the %d before it were done", took, before, backlog)
+			}
+		})
+	}
+}

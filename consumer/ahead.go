@@ -1,0 +1,124 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// ahead is what the scout asks of a lane's stream: reads alone, each answered by the stream's leader. The stream's own index of its subjects
+// makes a read of one tenant cost the same whatever stands before it.
+type ahead interface {
+	// position says where the stream and the lane's durable consumer are.
+	position(ctx context.Context) (position, error)
+	// tenants counts the messages of each tenant in the stream, old ones too.
+	tenants(ctx context.Context) (map[string]uint64, error)
+	// last is the sequence of the tenant's last message; 0: it has none.
+	last(ctx context.Context, tenant string) (uint64, error)
+	// next is the tenant's first message at from or after it; nil: it has none.
+	next(ctx context.Context, tenant string, from uint64) (*jetstream.RawStreamMsg, error)
+}
+
+// position is where a lane's stream and consumer are.
+type position struct {
+	created   time.Time // the stream's
+	last      uint64    // the stream's last sequence
+	subjects  uint64    // how many the stream has
+	delivered uint64    // the highest sequence that was given to any worker
+	pending   uint64    // how many messages were not
+}
+
+// onStream is ahead on JetStream. One goroutine calls position and tenants, any number last and next.
+type onStream struct {
+	js       jetstream.JetStream
+	name     string
+	consumer string
+	subject  func(tenant string) (string, error)
+	parse    func(subject string) (tenant string, ok bool)
+	stream   jetstream.Stream
+}
+
+func newAhead(l *lane) *onStream {
+	subjects, of := l.w.Subjects, l.w.Subjects.Intent
+	if l.lane == payments.LaneBulk {
+		of = subjects.Bulk
+	}
+	return &onStream{js: l.w.JetStream, name: l.stream, consumer: l.name, subject: of, parse: func(subject string) (string, bool) {
+		_, tenant, err := subjects.ParseSubject(subject)
+		return tenant, err == nil
+	}}
+}
+
+func (o *onStream) position(ctx context.Context) (position, error) {
+	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
+	defer cancel()
+	stream, err := o.js.Stream(ctx, o.name)
+	if err != nil {
+		return position{}, err
+	}
+	consumer, err := stream.Consumer(ctx, o.consumer)
+	if err != nil {
+		return position{}, err
+	}
+	o.stream = stream
+	s, c := stream.CachedInfo(), consumer.CachedInfo()
+	return position{
+		created: s.Created, last: s.State.LastSeq, subjects: s.State.NumSubjects, delivered: c.Delivered.Stream, pending: c.NumPending,
+	}, nil
+}
+
+func (o *onStream) tenants(ctx context.Context) (map[string]uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
+	defer cancel()
+	const any = "any" // a tenant like another
+	subject, err := o.subject(any)
+	if err != nil {
+		return nil, err
+	}
+	info, err := o.stream.Info(ctx, jetstream.WithSubjectFilter(strings.TrimSuffix(subject, any)+"*"))
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[string]uint64, len(info.State.Subjects))
+	for subject, n := range info.State.Subjects {
+		if tenant, ok := o.parse(subject); ok {
+			counts[tenant] = n
+		}
+	}
+	return counts, nil
+}
+
+func (o *onStream) last(ctx context.Context, tenant string) (uint64, error) {
+	m, err := o.get(ctx, tenant, func(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+		return o.stream.GetLastMsgForSubject(ctx, subject)
+	})
+	if m == nil {
+		return 0, err
+	}
+	return m.Sequence, nil
+}
+
+func (o *onStream) next(ctx context.Context, tenant string, from uint64) (*jetstream.RawStreamMsg, error) {
+	return o.get(ctx, tenant, func(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+		return o.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
+	})
+}
+
+func (o *onStream) get(ctx context.Context, tenant string, read func(context.Context, string) (*jetstream.RawStreamMsg, error)) (*jetstream.RawStreamMsg, error) {
+	subject, err := o.subject(tenant)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
+	defer cancel()
+	m, err := read(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil
+	}
+	return m, err
+}
