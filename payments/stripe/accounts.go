@@ -160,13 +160,24 @@ func held(kind payments.ObservationKind, p payments.Payment, t *tenant, err erro
 	return o
 }
 
-// noticed looks at what a call by a tenant's own key showed: once Stripe refuses the key (401), the file is read again.
+// noticed looks at what a call by a tenant's own key showed. Once Stripe refuses the key (401) its file is read again, and when the key may not do
+// what it must (403) another one that is in the file by now is taken up: keys are rolled without a restart.
 func (a *Accounts) noticed(t *tenant, g *Gateway, o payments.Observation) payments.Observation {
-	if o.HTTPStatus == http.StatusUnauthorized && t.way.KeyRef != "" && t.current.CompareAndSwap(g, nil) {
+	refused := o.HTTPStatus == http.StatusUnauthorized || o.HTTPStatus == http.StatusForbidden && a.replaced(t, g)
+	if refused && t.way.KeyRef != "" && t.current.CompareAndSwap(g, nil) {
 		a.own.log.Warn("Stripe refuses a tenant's own key; its payments wait while the file is read again", "tenant", t.id, "file", t.way.KeyRef)
 		a.begin(t)
 	}
 	return o
+}
+
+// replaced reports whether the tenant's file has another key than the gateway uses.
+func (a *Accounts) replaced(t *tenant, g *Gateway) bool {
+	if t.way.KeyRef == "" {
+		return false
+	}
+	k, err := readKeyFile(g.subject, t.way.KeyRef)
+	return err == nil && k.key != g.key
 }
 
 // gateway returns the tenant's, if it is known. Else it sees to it that it will be, and says why it is not: CodeUnavailable or CodeInvalid.

@@ -10,6 +10,10 @@
 // Answers are read by our own narrow decoding of the bytes that arrived, not through stripe-go's types: those accept "{}" or any other JSON
 // object as a PaymentIntent, and refuse a good answer when a member that we do not need has a new shape.
 //
+// Accounts sends each payment its tenant's way (tenant.go, keyref.go): by the installation's key, by that key for a connected account, or by a key
+// of the tenant's own. What differs is a Gateway, which knows one account by one key; the connections are shared. A payment that is pinned to no
+// account, or to another than its tenant's, goes nowhere.
+//
 // A look-up lists the customer's PaymentIntents; one without a customer lists all of the account in its window, and those share listings
 // (share.go). Looking asks the list of PaymentIntents only; Stripe's events are not asked yet.
 package stripe

@@ -24,7 +24,7 @@ type Options struct {
 	Timeout          time.Duration // of one call, from its start to the last byte of its answer; 0: 30 s
 	MaxConns         int           // connections open at once; as many calls run without waiting for one. 0: 512
 	Clock            payments.Clock
-	Logger           *slog.Logger // told of bugs only; nil: slog.Default
+	Logger           *slog.Logger // told of bugs, and of tenants whose accounts cannot be used; nil: slog.Default
 
 	tls     *tls.Config     // tests trust a server of their own
 	inner   *http.Transport // connections shared with other gateways; nil: its own

@@ -31,7 +31,7 @@ func (t *trouble) observed(p payments.Payment, o payments.Observation) {
 	level, text := slog.LevelWarn, ""
 	switch o.Kind {
 	case payments.ObservedUnauthorized:
-		level, text = slog.LevelError, "Stripe refuses our key; payments wait until it is accepted: check ONCEPAY_STRIPE_KEY, or the tenant's own key"
+		level, text = slog.LevelError, "Stripe refuses our key; payments wait until it is accepted: check ONCEPAY_STRIPE_KEY, or the tenant's own key or connected account"
 	case payments.ObservedForeignAccount:
 		level, text = slog.LevelError, "payments of another Stripe account or mode wait: connect the account that they began with"
 	case payments.ObservedNotSent:
