@@ -12,8 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// requestTimeout bounds one question. The servers themselves wait four seconds for the leaders of the consumers of a list.
-const requestTimeout = 6 * time.Second
+// requestTimeout bounds one question. What is asked while a stream or a consumer has no leader is never answered, and a new leader is there within
+// a second or two: it is better asked again than waited for.
+const requestTimeout = 2 * time.Second
 
 // api asks JetStream. The client library hides what is needed here: which consumers of a list did not answer, how many messages a purge took,
 // and reading by time from a stream whose direct reads are off.

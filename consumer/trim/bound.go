@@ -11,10 +11,15 @@ import (
 // errNoDurable: the stream has no consumer of the lane's name that could hold its floor, so nobody knows what is done.
 var errNoDurable = errors.New("the durable consumer is missing")
 
+// errAhead: the durable's floor is above the last message. It is not this stream's, or the stream lost its newest messages; either way nobody
+// will be given what is published up to the floor.
+var errAhead = errors.New("the durable consumer has acked more than the stream holds")
+
 // bound is how far a stream may be trimmed: messages below limit are acked by every durable consumer that acks.
 type bound struct {
 	limit  uint64
 	holder reader // the one that acked least
+	own    uint64 // the floor of the lane's own durable
 }
 
 // bound reads the floors of all consumers. A floor that is not above want-1 anyway is looked at closer where its durable filters. s is the
@@ -24,10 +29,11 @@ func (l *lane) bound(ctx context.Context, s streamState, want uint64) (bound, er
 	if err != nil {
 		return bound{}, err
 	}
-	if !slices.ContainsFunc(list, func(r reader) bool { return r.name == l.Durable && r.holds() }) {
+	own := slices.IndexFunc(list, func(r reader) bool { return r.name == l.Durable && r.holds() })
+	if own < 0 {
 		return bound{}, fmt.Errorf("consumer %s/%s: %w", l.Stream, l.Durable, errNoDurable)
 	}
-	b := bound{limit: math.MaxUint64}
+	b := bound{limit: math.MaxUint64, own: list[own].floor}
 	for _, r := range list {
 		if !r.holds() {
 			continue
@@ -39,7 +45,7 @@ func (l *lane) bound(ctx context.Context, s streamState, want uint64) (bound, er
 			}
 		}
 		if floor < b.limit-1 {
-			b = bound{limit: floor + 1, holder: r}
+			b.limit, b.holder = floor+1, r
 		}
 	}
 	return b, nil

@@ -16,6 +16,7 @@ const (
 	HeldUnacked   Why = "unacked"        // most of what lies above the oldest unacked message of the lane is acked
 	HeldBacklog   Why = "backlog"        // the lane's messages are not worked off yet
 	HeldConsumer  Why = "other_consumer" // another durable consumer has not acked what the lane has
+	HeldAhead     Why = "ahead"          // the lane's durable has acked more than the stream holds
 	HeldRemade    Why = "remade"         // the stream was deleted and made again around a purge, and may have lost messages
 	HeldError     Why = "error"          // JetStream did not answer, or refused
 )

@@ -3,6 +3,7 @@ package trim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -253,6 +254,53 @@ func TestAMissingStreamIsToldAndWaitedFor(t *testing.T) {
 	}
 }
 
+// As after a restore of the stream alone.
+func TestADurableThatIsAheadOfItsStreamTrimsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, mib)
+	r.deleteConsumer(work)
+	r.fill()
+	r.consumer(work, func(c *jetstream.ConsumerConfig) {
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, 200
+	})
+	if err := r.RunOnce(r.ctx); !errors.Is(err, errAhead) {
+		t.Errorf("RunOnce: %v, want that the durable is ahead", err)
+	}
+	r.wantFirst(1)
+	if r.seen.heldBy(HeldAhead) != 1 || r.log.with("level=ERROR", "acked more than the stream holds", "consumer="+work) != 1 {
+		t.Errorf("held %v: %s", r.seen.held, r.log.text.String())
+	}
+}
+
+// The leader of a consumer may lag behind that of the stream: it says that nothing is to come, and the stream has it.
+func TestAFilteredDurableIsHeldAgainstTheStreamItself(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		found map[string]uint64 // by filter
+		want  uint64
+	}{
+		{nil, 100},
+		{map[string]uint64{"a": 31}, 30},
+		{map[string]uint64{"a": 31, "b": 22}, 21},
+		{map[string]uint64{"b": 101}, 100},
+	} {
+		l := &lane{Lane: Lane{Stream: "S"}, api: &api{request: func(_ context.Context, subject string, body []byte) ([]byte, error) {
+			var p position
+			if err := json.Unmarshal(body, &p); err != nil || subject != "STREAM.MSG.GET.S" || p.Sequence != 11 {
+				t.Errorf("asked %s %s: %v", subject, body, err)
+			}
+			if sequence := c.found[p.Subject]; sequence > 0 {
+				return fmt.Appendf(nil, `{"message":{"seq":%d,"time":"2026-01-01T00:00:00Z"}}`, sequence), nil
+			}
+			return []byte(`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`), nil
+		}}}
+		got, err := l.filteredFloor(t.Context(), streamState{last: 100}, reader{floor: 10, filters: []string{"a", "b"}})
+		if err != nil || got != c.want {
+			t.Errorf("with %v: floor %d, want %d: %v", c.found, got, c.want, err)
+		}
+	}
+}
+
 // More than one page: the one that lags stands on the second, on the first, and at the border.
 func TestEveryPageOfConsumersCounts(t *testing.T) {
 	t.Parallel()
@@ -346,6 +394,14 @@ func TestAListThatIsNotWholeIsNoList(t *testing.T) {
 					return `{"total":300,"consumers":[` + names(0, 256) + `]}`
 				}
 				return `{"total":300,"consumers":[` + names(256, 301) + `]}`
+			}, "changed while it was read",
+		},
+		"one that comes between the pages": {
+			func(offset int) string {
+				if offset == 0 {
+					return `{"total":300,"consumers":[` + names(0, 256) + `]}`
+				}
+				return `{"total":301,"consumers":[` + names(255, 301) + `]}`
 			}, "changed while it was read",
 		},
 		"an answer without end":  {func(int) string { asked++; return `{"total":300,"consumers":[` + names(0, 1) + `]}` }, "changed while it was read"},

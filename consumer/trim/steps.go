@@ -67,8 +67,11 @@ func (l *lane) trim(ctx context.Context, s streamState, cutoff time.Time) (_ str
 		if s, err = l.look(ctx); err != nil {
 			return s, false, err
 		}
-		if !s.created.Equal(before.created) {
+		switch {
+		case !s.created.Equal(before.created):
 			return s, false, errRemade
+		case b.own > s.last:
+			return s, false, errAhead
 		}
 		urgent := s.above(urgentPercent)
 		to := s.step(want, b.limit, l.pace.next(urgent))

@@ -202,6 +202,10 @@ func (r *rig) deleteConsumer(name string) {
 // publish stores n messages of the size on the stream.
 func (r *rig) publish(n, size int, subject ...string) {
 	r.t.Helper()
+	const group = 1000 // the client takes 4000 at once
+	for ; n > group; n -= group {
+		r.publish(group, size, subject...)
+	}
 	where := r.stream + "." + strings.Join(append(subject, "x")[:1], "")
 	body := bytes.Repeat([]byte("a"), size)
 	futures := make([]jetstream.PubAckFuture, 0, n)

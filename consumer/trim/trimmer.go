@@ -147,6 +147,13 @@ func (l *lane) failed(err error) {
 			l.Log.Warn("nothing is trimmed: the workers' durable consumer is missing, so nobody knows what is done, and a full stream refuses new "+
 				"intents; starting oncepay serve makes it", "stream", l.Stream, "consumer", l.Durable)
 		}
+	case errors.Is(err, errAhead):
+		if l.hold(HeldAhead) {
+			l.Log.Error("nothing is trimmed: the workers' durable consumer has acked more than the stream holds, as after the stream alone was "+
+				"restored or lost its newest messages, and will not be given what is published up to its floor; delete the consumer (nats "+
+				"consumer rm STREAM CONSUMER) and start oncepay serve, which makes it anew: what was done already changes nothing",
+				"stream", l.Stream, "consumer", l.Durable)
+		}
 	case errors.Is(err, errRemade):
 		l.Log.Info("the stream was deleted and made again; it is looked at anew", "stream", l.Stream)
 	default:
