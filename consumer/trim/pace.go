@@ -2,11 +2,14 @@ package trim
 
 import "time"
 
-// A purge holds up the stream's publishers while it runs: one of 100,000 messages about 100 ms. So steps are small, they grow only as long as
-// one takes less than stepTarget, and while nobody is in danger of being refused all steps together take a tenth of the time.
+// A purge holds up the stream's publishers while it runs. Measured with every write synced: 350 messages 1.3 ms, 2,500 2.8 ms, 5,000 9 ms, 10,000
+// 41 ms, 50,000 166 ms; publishing at the side has its p99 at 2.5, 5, 44, 95 and 161 ms. So steps grow only as long as one takes less than
+// stepTarget, and while nobody is in danger of being refused all steps together take a tenth of the time, which still is 90,000 messages a second.
+// In that danger the pauses go, not the size of the steps: large ones are slower by the message.
 const (
-	stepMin    = 100
+	stepMin    = 350
 	stepFirst  = 500
+	stepUrgent = 2500 // at least, where a step costs the same whatever its size
 	stepMax    = 10_000
 	stepTarget = 10 * time.Millisecond
 	restMin    = 20 * time.Millisecond
@@ -21,7 +24,7 @@ func (p *pace) next(urgent bool) uint64 {
 		p.size = stepFirst
 	}
 	if urgent {
-		return stepMax
+		return max(p.size, stepUrgent)
 	}
 	return p.size
 }

@@ -27,8 +27,8 @@ func TestStepsGrowWhileTheyAreQuickAndShrinkWhenTheyAreNot(t *testing.T) {
 	if n := p.next(false); n != stepFirst {
 		t.Errorf("after a slow step %d", n)
 	}
-	p.took(stepMax, time.Second) // one of those that are urgent
-	if n := p.next(false); n != stepFirst/2 {
+	p.took(stepUrgent, time.Second) // one of those that are urgent
+	if n := p.next(false); n != stepMin {
 		t.Errorf("after a slow urgent step %d", n)
 	}
 	for range 20 {
@@ -40,7 +40,7 @@ func TestStepsGrowWhileTheyAreQuickAndShrinkWhenTheyAreNot(t *testing.T) {
 	for range 20 {
 		p.took(p.next(false), time.Second)
 	}
-	if n, urgent := p.next(false), p.next(true); n != stepMin || urgent != stepMax {
+	if n, urgent := p.next(false), p.next(true); n != stepMin || urgent != stepUrgent {
 		t.Errorf("the smallest step is %d, an urgent one %d", n, urgent)
 	}
 }
