@@ -17,13 +17,13 @@ func (s *Store) Record(ctx context.Context, r payments.Recording) (payments.Reco
 	if r.Transition.ThenSend {
 		return payments.Recorded{}, payments.Errorf(payments.CodeInternal, "a transition that sends at once is not recorded")
 	}
-	done, err := s.records.Do(ctx, r)
+	done, err := s.records.Do(ctx, &r) // by pointer: a Recording is large, and is handed on often
 	return done, translate(err)
 }
 
 // recording is what one flush of Record knows.
 type recording struct {
-	batch   []payments.Recording
+	batch   []*payments.Recording
 	now     time.Time
 	held    map[key]payments.Token // the claims' tokens that stand in their tickets, which are locked
 	rows    map[key]row            // the payments of the other claims, as they are now
@@ -31,7 +31,7 @@ type recording struct {
 	results []coalesce.Result[payments.Recorded]
 }
 
-func (s *Store) flushRecord(ctx context.Context, batch []payments.Recording) ([]coalesce.Result[payments.Recorded], error) {
+func (s *Store) flushRecord(ctx context.Context, batch []*payments.Recording) ([]coalesce.Result[payments.Recorded], error) {
 	f := &recording{batch: batch, held: make(map[key]payments.Token, len(batch)), results: make([]coalesce.Result[payments.Recorded], len(batch))}
 	var messages []payments.OutboxItem
 	err := s.transact(ctx, func(tx *transaction) error {
@@ -159,7 +159,7 @@ func (s *Store) decideRecords(f *recording) {
 	}
 }
 
-func (s *Store) recordChange(r payments.Recording, now time.Time) (*change, error) {
+func (s *Store) recordChange(r *payments.Recording, now time.Time) (*change, error) {
 	p, t := standing(r.Claim), r.Transition
 	if !p.Status.CanMove(t.Status) && !payments.SabotageNoTokenCheck {
 		return nil, impossible(p, t)

@@ -104,7 +104,7 @@ func TestRecordAgainInOneFlush(t *testing.T) {
 	b := open(t)
 	c := b.claim("k")
 	r := payments.Recording{Claim: c, Transition: succeeded(c.Payment), At: b.clock.Now()}
-	results, err := b.flushRecord(context.Background(), []payments.Recording{r, r})
+	results, err := b.flushRecord(context.Background(), []*payments.Recording{&r, &r})
 	if err != nil || results[0].Err != nil || results[0].Value.Sequence != 1 {
 		t.Fatalf("%+v, %v", results, err)
 	}

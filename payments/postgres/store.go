@@ -17,7 +17,7 @@ type Store struct {
 	opts    Options
 	tenants tenantCache
 	admits  *coalesce.Group[*admission, payments.Admission]
-	records *coalesce.Group[payments.Recording, payments.Recorded]
+	records *coalesce.Group[*payments.Recording, payments.Recorded]
 
 	budgets budgets
 	turns   turns
@@ -51,7 +51,7 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 		Weight: (*admission).weight, MaxWeight: flushBytesMax,
 		RetrySingly: oneItems, Retry: flushRetry, Observe: s.observe("admit"),
 	}, s.flushAdmit)
-	s.records = coalesce.New(coalesce.Options[payments.Recording]{
+	s.records = coalesce.New(coalesce.Options[*payments.Recording]{
 		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
 		RetrySingly: oneItems, Retry: flushRetry, Observe: s.observe("record"),
 	}, s.flushRecord)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,17 +86,16 @@ func decodeIntent(raw []byte) (payments.PaymentIntent, error) {
 	if !text(m["id"], &pi.ID) || !validID(pi.ID, "pi_") || !text(m["status"], &status) || word(status) == "" {
 		return pi, errors.New("the PaymentIntent has no proper id or status")
 	}
-	if !given(m, "amount", &pi.Amount) || !given(m, "currency", &pi.Currency) || !given(m, "livemode", &pi.Livemode) {
+	if !there(m, "amount") || !number(m["amount"], &pi.Amount) || !there(m, "currency") || !text(m["currency"], &pi.Currency) ||
+		!given(m, "livemode", &pi.Livemode) {
 		return pi, errors.New("the PaymentIntent has no proper amount, currency or livemode")
 	}
 	if word(pi.Currency) == "" || !reference(m["customer"], &pi.Customer) || !reference(m["latest_charge"], &pi.LatestCharge) {
 		return pi, errors.New("the PaymentIntent's currency, customer or charge cannot be read")
 	}
 	var created int64
-	for name, target := range map[string]any{"amount_received": &pi.AmountReceived, "created": &created, "metadata": &pi.Metadata} {
-		if value, ok := m[name]; ok && json.Unmarshal(value, target) != nil {
-			return pi, errors.New("a member of the PaymentIntent cannot be read")
-		}
+	if !number(m["amount_received"], &pi.AmountReceived) || !number(m["created"], &created) || !words(m["metadata"], &pi.Metadata) {
+		return pi, errors.New("a member of the PaymentIntent cannot be read")
 	}
 	pi.Status = payments.StripeStatus(word(status))
 	if created != 0 {
@@ -133,10 +133,41 @@ func plain(raw []byte) bool {
 	return true
 }
 
+// number reads a whole number; a member that is missing or null leaves n alone.
+func number(raw json.RawMessage, n *int64) bool {
+	if v, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		*n = v
+		return true
+	}
+	return raw == nil || json.Unmarshal(raw, n) == nil
+}
+
+// words reads an object of strings; a member that is missing or null leaves w alone.
+func words(raw json.RawMessage, w *map[string]string) bool {
+	m, ok := members(raw)
+	if !ok {
+		return raw == nil || json.Unmarshal(raw, w) == nil
+	}
+	*w = make(map[string]string, len(m))
+	for name, value := range m {
+		var s string
+		if !text(value, &s) {
+			return false
+		}
+		(*w)[name] = s
+	}
+	return true
+}
+
+// there reports whether a member is there and not null.
+func there(m map[string]json.RawMessage, name string) bool {
+	raw, ok := m[name]
+	return ok && string(raw) != "null"
+}
+
 // given reads a member that must be there and not null.
 func given(m map[string]json.RawMessage, name string, target any) bool {
-	raw, ok := m[name]
-	return ok && string(raw) != "null" && json.Unmarshal(raw, target) == nil
+	return there(m, name) && json.Unmarshal(m[name], target) == nil
 }
 
 // reference reads a reference to another object: null, its id, or, expanded, the object itself. Customers' ids may be of the merchant's own
