@@ -71,6 +71,7 @@ func Serve(ctx context.Context, s Settings, log *slog.Logger, o ServeOptions) er
 	if err := s.CheckServe(); err != nil {
 		return err
 	}
+	tuneMemory()
 	metrics := NewMetrics()
 	v := &service{settings: s, log: log, options: o, metrics: metrics, health: &Health{Metrics: metrics}, trouble: newTrouble(log, SystemClock{}.Now)}
 	defer v.close()
