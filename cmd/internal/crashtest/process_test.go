@@ -142,7 +142,7 @@ func (w *world) spawn(s script) *process {
 		"ONCEPAY_STRIPE_TIMEOUT="+w.times.call.String(), "ONCEPAY_LEASE="+max(w.times.lease, time.Second).String(), "ONCEPAY_ACK_WAIT="+w.times.ackWait.String(),
 		"ONCEPAY_RETRY_FIRST="+w.times.backoff.First.String(), "ONCEPAY_RETRY_MAX="+w.times.backoff.Max.String(), "ONCEPAY_LOOK_WITHIN="+w.times.backoff.SoonMax.String(),
 		"ONCEPAY_STREAM_MAX_BYTES="+fmt.Sprint(w.streamSettings().StreamMaxBytes), "ONCEPAY_HTTP_ADDR=off", "ONCEPAY_CONCURRENCY=64",
-		"ONCEPAY_DRAIN=2s", "ONCEPAY_LOG_LEVEL=warn")
+		"ONCEPAY_DRAIN=2s", "ONCEPAY_LOG_LEVEL=warn", "ONCEPAY_STRIPE_RATE=0")
 	p.command.Stderr = w.logs
 	if p.pipe, err = p.command.StdinPipe(); err != nil {
 		w.Fatal(err)
