@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// lookEvery is how often the ledger is read.
+const lookEvery = time.Second
+
+// ledger is what the simulator charged.
+type ledger struct {
+	Charges []struct {
+		Amount   int64             `json:"amount"`
+		Metadata map[string]string `json:"metadata"`
+	} `json:"charges"`
+}
+
+// summary is what the simulator itself makes of its ledger.
+type summary struct {
+	DoubleCharges int `json:"double_charges"`
+	Unattributed  int `json:"unattributed"`
+}
+
+func getSummary(ctx context.Context, o options) (s summary, err error) {
+	return s, get(ctx, o.simulator+"/_sim/summary", &s)
+}
+
+// waitCharged reads the ledger until every intent is in it, and fails as soon as one is there twice or with another amount.
+func waitCharged(ctx context.Context, o options, wanted map[string]intent) (int, error) {
+	for {
+		var l ledger
+		err := get(ctx, o.simulator+"/_sim/ledger", &l)
+		n := 0
+		if err == nil {
+			if n, err = judge(l, wanted); err != nil {
+				return n, err
+			}
+			if n == len(wanted) {
+				return n, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			if err != nil {
+				return 0, fmt.Errorf("the ledger cannot be read: %w", err)
+			}
+			return 0, fmt.Errorf("%d of %d intents are not charged in time", len(wanted)-n, len(wanted))
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// judge counts the intents that are charged. Charges of others are none of its business.
+func judge(l ledger, wanted map[string]intent) (int, error) {
+	seen := map[string]bool{}
+	for _, c := range l.Charges {
+		id := c.Metadata["oncepay_payment"]
+		i, ours := wanted[id]
+		switch {
+		case !ours:
+			continue
+		case seen[id]:
+			return len(seen), fmt.Errorf("%s is charged twice", id)
+		case c.Amount != i.amount:
+			return len(seen), fmt.Errorf("%s is charged %d, and %d was asked for", id, c.Amount, i.amount)
+		}
+		seen[id] = true
+	}
+	return len(seen), nil
+}
+
+func get(ctx context.Context, url string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return json.NewDecoder(response.Body).Decode(into)
+}
