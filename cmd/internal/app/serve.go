@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oncepay/oncepay/consumer"
+	"github.com/oncepay/oncepay/consumer/trim"
 	"github.com/oncepay/oncepay/migrations"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
@@ -36,6 +37,7 @@ type ServeOptions struct {
 // Budgets of draining, beside the worker's own: Settings.DrainBudget.
 const (
 	httpBudget  = 3 * time.Second
+	trimBudget  = 5 * time.Second
 	relayBudget = 10 * time.Second
 	closeBudget = 10 * time.Second
 )
@@ -52,6 +54,7 @@ type service struct {
 	accounts *stripe.Accounts
 	relay    *producer.Relay
 	worker   *consumer.Worker
+	trimmer  *trim.Trimmer
 	health   *Health
 	trouble  *trouble
 	front    *door // ONCEPAY_HTTP_ADDR
@@ -206,7 +209,10 @@ func (v *service) build() (err error) {
 		JetStream: v.js, Subjects: subjects, Store: v.store, Processor: processor, Clock: SystemClock{}, Concurrency: s.Concurrency, Lease: s.Lease,
 		NewToken: NewToken, Log: v.log, Observer: v.observer(), OnStep: v.options.OnStep,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return v.buildTrim(subjects)
 }
 
 func (v *service) observed(p payments.Payment, o payments.Observation) {
@@ -255,6 +261,9 @@ func (v *service) run(ctx context.Context) error {
 	g.add("readiness", time.Second, func(ctx context.Context) error { <-ctx.Done(); v.health.StopReady(); return nil })
 	if v.front != nil {
 		g.add(v.front.name, httpBudget, v.front.run)
+	}
+	if v.trimmer != nil {
+		g.add("trim", trimBudget, v.trimmer.Run)
 	}
 	if v.worker != nil {
 		g.add("worker", v.settings.DrainBudget+5*time.Second, func(ctx context.Context) error { return v.worker.Run(ctx, v.settings.DrainBudget) })
