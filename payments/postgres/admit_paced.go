@@ -32,8 +32,7 @@ func (s *Store) pace(ctx context.Context, f *admitting, now time.Time) error {
 	return s.makeBudgets(ctx, f.paying)
 }
 
-// queuePaced adds the insert that debits the accounts' budgets, between the lock on them and the question what is left: it costs no further
-// round trip.
+// queuePaced adds the insert that debits the accounts' budgets, and the question what is left: it costs no further round trip.
 func (s *Store) queuePaced(b *pgx.Batch, f *admitting, keys []key, columns []any) {
 	place := make(map[*admission]int32, len(f.batch))
 	for i, a := range f.batch {
@@ -44,7 +43,6 @@ func (s *Store) queuePaced(b *pgx.Batch, f *admitting, keys []key, columns []any
 		arrivals[i] = place[f.first[k]]
 	}
 	ids, livemodes := accountArrays(f.paying)
-	b.Queue(query("lock_budgets"), ids, livemodes)
 	b.Queue(query("admit_paced"), append(columns, arrivals, s.opts.Rate)...).Query(func(rows pgx.Rows) error {
 		return f.inserted(rows, s.opts.RequestVersion, true)
 	})

@@ -12,10 +12,11 @@ import (
 
 // Waits for budget.
 const (
-	// waitMin is the shortest: to ask more often gives no more tokens, since the bucket holds those of 50 ms.
-	waitMin = 5 * time.Millisecond
-	// yieldPause is how long bulk waits while interactive tickets do: its bucket does not overflow meanwhile.
-	yieldPause = 25 * time.Millisecond
+	// waitMin is the shortest. The bucket holds the tokens of 50 ms: many processes that come for each of them one by one get no more, and at high
+	// rates do nothing else.
+	waitMin = 20 * time.Millisecond
+	// yieldPause is how long bulk waits at least while interactive tickets do.
+	yieldPause = 30 * time.Millisecond
 )
 
 // budget is what an account's bucket held when it was read.
@@ -46,7 +47,8 @@ type budgets struct {
 	mu        sync.Mutex
 	there     map[payments.Account]bool      // the row has been seen
 	throttled map[payments.Account]time.Time // when we last said 429
-	empty     map[lanesAccount]time.Time     // until when there is no room
+	empty     map[lanesAccount]time.Time     // until when there is no room for new requests
+	busy      map[payments.Account]time.Time // until when somebody else has it
 }
 
 type lanesAccount struct {
@@ -69,6 +71,32 @@ func (b *budgets) ranOut(a payments.Account, lane payments.Lane, until time.Time
 		b.empty = map[lanesAccount]time.Time{}
 	}
 	b.empty[lanesAccount{a, lane}] = until
+}
+
+// busyUntil remembers that somebody else has the account's budget.
+func (b *budgets) busyUntil(a payments.Account, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.busy == nil {
+		b.busy = map[payments.Account]time.Time{}
+	}
+	b.busy[a] = until
+}
+
+// withoutBusy takes the tokens out of budgets that somebody else has: they are not asked for now.
+func (b *budgets) withoutBusy(due []dueTicket, now time.Time) []dueTicket {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, d := range due {
+		if until, noted := b.busy[d.account]; noted && !d.free {
+			if left := until.Sub(now); left > 0 && left <= waitMin {
+				due[i].budget.tokens = 0
+				continue
+			}
+			delete(b.busy, d.account)
+		}
+	}
+	return due
 }
 
 // forget makes the account's row be looked for again.
@@ -110,7 +138,7 @@ func (s *Store) makeBudgets(ctx context.Context, accounts []payments.Account) er
 	return nil
 }
 
-// sortedAccounts are the accounts once each, in the order in which everybody locks their budgets.
+// sortedAccounts are the accounts once each, in an order in which makers of the same budgets do not wait in a circle.
 func sortedAccounts(accounts []payments.Account) []payments.Account {
 	slices.SortFunc(accounts, func(a, b payments.Account) int {
 		if c := strings.Compare(a.ID, b.ID); c != 0 || a.Livemode == b.Livemode {

@@ -79,37 +79,48 @@ func (b *bench) tokens(a payments.Account) (tokens float64) {
 
 func TestAdmitWithinBudget(t *testing.T) {
 	t.Parallel()
-	b := paced(t, 100) // 5 at once
-	got := b.flush(b.requests(8, "acme", "k", payments.LaneInteractive, account)...)
+	b := paced(t, 20) // 2 at once
+	got := b.flush(b.requests(6, "acme", "k", payments.LaneInteractive, account)...)
 	for i, a := range got {
 		want := payments.VerdictClaimed
-		if i >= 5 {
+		if i >= 2 {
 			want = payments.VerdictStored
 		}
-		if a.Verdict != want || (a.Wait != 0) != (i >= 5) {
+		if a.Verdict != want || (a.Wait != 0) != (i >= 2) {
 			t.Errorf("request %d: %s, wait %s; want %s", i, a.Verdict, a.Wait, want)
 		}
+		if p := a.Payment; (a.Verdict == payments.VerdictClaimed) != p.InDoubt || p.InDoubt != (p.StripeAccount == account.ID) || p.Owned != p.InDoubt || p.Livemode != p.InDoubt {
+			t.Errorf("request %d: %+v", i, p)
+		}
+		if stored := b.find(payments.Claim{Payment: a.Payment}); stored.InDoubt != a.Payment.InDoubt || stored.StripeAccount != a.Payment.StripeAccount ||
+			!stored.FirstSubmitAt.Equal(a.Payment.FirstSubmitAt) || stored.Owned != a.Payment.Owned || !stored.NextAttemptAt.Equal(a.Payment.NextAttemptAt) {
+			t.Errorf("request %d is told %+v, stored is %+v", i, a.Payment, stored)
+		}
 	}
-	if w := got[5].Wait; w != 10*time.Millisecond {
-		t.Errorf("wait %s, want 10ms", w)
+	if w := got[3].Wait; w != 50*time.Millisecond {
+		t.Errorf("wait %s, want 50ms", w)
 	}
 	if n := b.tokens(account); n != 0 {
 		t.Errorf("%v tokens are left", n)
 	}
-	if taken := b.taking(payments.LaneInteractive, 10); len(taken.Claims) != 0 || taken.Wait != 10*time.Millisecond {
-		t.Errorf("Take: %+v", taken)
+	want := func(limit, n int, wait time.Duration) {
+		t.Helper()
+		taken := b.taking(payments.LaneInteractive, limit)
+		if len(taken.Claims) != n || taken.Wait != wait {
+			t.Errorf("Take: %d, wait %s; want %d, %s", len(taken.Claims), taken.Wait, n, wait)
+		}
 	}
-	b.clock.Advance(21 * time.Millisecond)
-	if taken := b.taking(payments.LaneInteractive, 10); len(taken.Claims) != 2 || taken.Wait != 9*time.Millisecond {
-		t.Errorf("Take: %d, %s", len(taken.Claims), taken.Wait)
-	}
-	b.clock.Advance(10 * time.Millisecond)
-	if taken := b.taking(payments.LaneInteractive, 10); len(taken.Claims) != 1 || taken.Wait != 0 {
-		t.Errorf("Take: %d, %s", len(taken.Claims), taken.Wait)
-	}
-	if taken := b.taking(payments.LaneInteractive, 10); len(taken.Claims) != 0 || taken.Wait != 0 {
-		t.Errorf("Take: %d, %s", len(taken.Claims), taken.Wait)
-	}
+	want(10, 0, 50*time.Millisecond)
+	b.clock.Advance(51 * time.Millisecond)
+	want(10, 1, 49*time.Millisecond)
+	b.clock.Advance(99 * time.Millisecond) // nothing is lost by rounding: 3 tokens in 150 ms
+	want(1, 1, 0)                          // for want of a higher limit
+	want(10, 1, waitMin+30*time.Millisecond)
+	b.clock.Advance(49 * time.Millisecond)
+	want(10, 0, waitMin)
+	b.clock.Advance(time.Millisecond)
+	want(10, 1, 0)
+	want(10, 0, 0)
 }
 
 // TestBudgetOrder: in one flush interactive requests come first, each lane in the order of arrival, not of the keys.

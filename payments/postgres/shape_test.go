@@ -31,7 +31,7 @@ func TestPlans(t *testing.T) {
 	for _, name := range []string{
 		"admit", "admit_read", "read_by_id", "lock_tickets", "write_payments", "delete_tickets", "set_tickets", "write_events", "take",
 		"extend", "extend_submitting", "lock_ticket", "lock_payment", "outbox_pending", "outbox_sent", "find", "find_anywhere", "timeline", "clear_suspects",
-		"admit_paced", "take_due", "take_paced", "lock_budgets", "make_budgets", "budgets", "throttle", "tenant", "pin_account",
+		"admit_paced", "take_due", "take_paced", "make_budgets", "budgets", "throttle", "tenant", "pin_account",
 	} {
 		d, err := conn.Conn().Prepare(ctx, name, query(name))
 		if err != nil {

@@ -23,11 +23,12 @@ type dueTicket struct {
 
 func (d dueTicket) isTicket() bool { return d.tenant != "" }
 
-// plan is what a Take intends to give out. The budgets are asked again once they are locked.
+// plan is what a Take intends to give out. The budgets are asked again when they are locked.
 type plan struct {
 	tickets []dueTicket        // in the order in which they are to be given; more than are given, since some may be locked
 	payers  []payments.Account // sorted: those whose budgets change
-	most    []int32            // how many tickets for each of them
+	rooms   []int32            // how many tickets of each of them there is room for
+	most    []int32            // and how many if there is more room by the time that the tickets are given
 	waits   []bool             // whether more of its tickets are due than it has room for
 	free    int                // how many that cost nothing
 	given   int
@@ -38,11 +39,12 @@ type plan struct {
 // takePaced gives what is due, as far as the accounts' budgets have room. A Take that finds no room locks nothing and writes nothing, but for a
 // mark now and then that tickets wait.
 func (s *Store) takePaced(ctx context.Context, t taking) (payments.Taking, error) {
+	asked := s.wall()
 	due, err := s.findDue(ctx, t)
 	if err != nil {
 		return payments.Taking{}, err
 	}
-	p := newPlan(due, t.Lane, t.limit)
+	p := newPlan(s.budgets.withoutBusy(due, s.wall()), t.Lane, t.limit)
 	done := payments.Taking{Wait: p.wait}
 	if p.given == 0 && len(p.payers) == 0 {
 		return done, nil
@@ -57,28 +59,45 @@ func (s *Store) takePaced(ctx context.Context, t taking) (payments.Taking, error
 	if err := s.makeBudgets(ctx, sortedAccounts(missing)); err != nil {
 		return payments.Taking{}, err
 	}
-	err = s.transact(ctx, func(tx *transaction) error {
-		done.Claims = nil
-		leaseFrom := s.wall()
-		b := tx.batch()
-		if len(p.payers) > 0 {
-			ids, livemodes := accountArrays(p.payers)
-			b.Queue(query("lock_budgets"), ids, livemodes)
+	leaseFrom := s.wall() // before the statement: our lease must not outlast the ticket's
+	rows, err := s.pool.Query(ctx, query("take_paced"), s.takeColumns(t, p)...)
+	if err != nil {
+		return payments.Taking{}, err
+	}
+	defer rows.Close()
+	if done.Claims, err = s.scanClaims(rows, t, leaseFrom); err != nil {
+		return payments.Taking{}, err
+	}
+	s.turns.served(t.Lane, p.tickets, done.Claims)
+	if done.Wait > 0 {
+		done.Wait = max(waitMin, done.Wait-s.wall().Sub(asked))
+	}
+	if s.notePassedOver(p, done.Claims) {
+		done.Wait = waitMin
+	}
+	return done, nil
+}
+
+// notePassedOver remembers the accounts whose budgets gave less than planned, since somebody else has them: for a moment they have no room. Else one
+// that stays locked would be planned for again and again, and hide the others.
+func (s *Store) notePassedOver(p plan, claims []payments.Claim) (some bool) {
+	account := make(map[key]payments.Account, len(p.tickets))
+	for _, d := range p.tickets {
+		if !d.free {
+			account[d.key] = d.account
 		}
-		s.queueTake(b, t, p).Query(func(rows pgx.Rows) (err error) {
-			done.Claims, err = s.scanClaims(rows, t, leaseFrom)
-			return err
-		})
-		s.reached("take")
-		return tx.commit(ctx, b)
-	})
-	if err == nil {
-		s.turns.served(t.Lane, p.tickets, done.Claims)
 	}
-	if err == nil && len(done.Claims) < p.given && p.given > p.free && done.Wait == 0 {
-		done.Wait = waitMin // somebody else was faster
+	given := map[payments.Account]int32{}
+	for _, c := range claims {
+		given[account[claimKey(c)]]++
 	}
-	return done, err
+	for i, a := range p.payers {
+		if given[a] == 0 && p.rooms[i] > 0 {
+			s.budgets.busyUntil(a, s.wall().Add(waitMin))
+			some = true
+		}
+	}
+	return some
 }
 
 func (s *Store) findDue(ctx context.Context, t taking) ([]dueTicket, error) {
@@ -108,8 +127,8 @@ func newPlan(due []dueTicket, lane payments.Lane, limit int) plan {
 	p := plan{cleared: true}
 	type share struct {
 		dueTicket
-		most  int
-		waits bool
+		tickets, room int
+		waits         bool
 	}
 	shares := map[payments.Account]*share{}
 	for _, d := range due {
@@ -129,28 +148,38 @@ func newPlan(due []dueTicket, lane payments.Lane, limit int) plan {
 			a = &share{dueTicket: d}
 			shares[d.account] = a
 		}
+		if d.isTicket() {
+			a.tickets++
+		}
 		switch {
-		case !d.isTicket() || a.most >= d.budget.room(lane):
+		case !d.isTicket() || a.room >= d.budget.room(lane):
 			a.waits, p.cleared = true, false
 		case p.given < limit:
-			a.most, p.given = a.most+1, p.given+1
+			a.room, p.given = a.room+1, p.given+1
 		default:
 			p.cleared = false
 		}
 	}
 	for account, a := range shares {
 		if a.waits {
-			if wait := a.budget.wait(lane, a.most); p.wait == 0 || wait < p.wait {
+			if wait := a.budget.wait(lane, a.room); p.wait == 0 || wait < p.wait {
 				p.wait = wait
 			}
 		}
 		// A mark that holds long enough need not be written again.
-		if a.most > 0 || a.waits && a.marked < a.budget.wait(lane, 0)+markLeft {
+		if a.room > 0 || a.waits && a.marked < a.budget.wait(lane, 0)+markLeft {
 			p.payers = append(p.payers, account)
 		}
 	}
+	spare := limit - p.given
 	for _, account := range sortedAccounts(p.payers) {
-		p.most, p.waits = append(p.most, int32(shares[account].most)), append(p.waits, shares[account].waits)
+		a := shares[account]
+		more := 0
+		if a.room > 0 {
+			more = min(spare, a.tickets-a.room)
+		}
+		spare -= more
+		p.rooms, p.most, p.waits = append(p.rooms, int32(a.room)), append(p.most, int32(a.room+more)), append(p.waits, a.waits)
 	}
 	return p
 }
@@ -158,8 +187,8 @@ func newPlan(due []dueTicket, lane payments.Lane, limit int) plan {
 // markLeft is how long after the next token a mark must still hold, of the 100 ms with which it is written.
 const markLeft = 50 * time.Millisecond
 
-// queueTake adds the statement that gives the planned tickets out.
-func (s *Store) queueTake(b *pgx.Batch, t taking, p plan) *pgx.QueuedQuery {
+// takeColumns are the parameters of the statement that gives the planned tickets out.
+func (s *Store) takeColumns(t taking, p plan) []any {
 	payer := map[payments.Account]int32{}
 	for i, a := range p.payers {
 		payer[a] = int32(i + 1)
@@ -179,6 +208,8 @@ func (s *Store) queueTake(b *pgx.Batch, t taking, p plan) *pgx.QueuedQuery {
 	tenants, ids := keyArrays(keys)
 	names, livemodes := accountArrays(accounts)
 	payerNames, payerModes := accountArrays(p.payers)
-	return b.Queue(query("take_paced"), int16(t.Lane), t.limit, t.Lease.Microseconds(), t.tokens, s.now(), tenants, ids, names, livemodes, payers,
-		payerNames, payerModes, p.most, p.waits, p.cleared, s.opts.Rate, p.free)
+	return []any{
+		int16(t.Lane), t.limit, t.Lease.Microseconds(), t.tokens, s.now(), tenants, ids, names, livemodes, payers,
+		payerNames, payerModes, p.most, p.waits, p.cleared, s.opts.Rate, p.free,
+	}
 }

@@ -1,10 +1,10 @@
 -- As admit.sql, where the accounts have a rate: as many of the keys that are new get a token as their accounts' budgets have room for, and the rest
--- wait as tickets that are due now. The budgets are locked already (lock_budgets.sql), and are debited for the rows that were really inserted with
--- a token: what is there already spends nothing and leaves the room to the others.
+-- wait as tickets that are due now. The budgets are debited for the rows that were really inserted with a token: what is there already spends nothing
+-- and leaves the room to the others. A budget that somebody else has locked is passed over: to wait for it would hold up the flush, and who waits for
+-- no budget waits for nobody in a circle.
 --
--- Interactive requests come first, then bulk, each in the order of their arrival. While interactive tickets wait for tokens no new bulk request
--- gets one; and while tickets of its own lane wait, a new request gets one only of the upper half of the bucket, which they evidently do not come
--- for. Otherwise whoever has a backlog in the stream would overtake what waits in the table, where tenants are served in turn.
+-- Interactive requests come first, then bulk, each in the order of their arrival. While tickets of its lane wait for tokens, or interactive ones, a
+-- new request gets none: whoever has a backlog in the stream would overtake what waits in the table, where accounts and tenants are served in turn.
 WITH input AS (
     SELECT * FROM unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::int2[], $6::bytea[], $7::bigint[], $8::text[], $9::text[],
         $10::bool[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::text[], $16::bool[], $17::bytea[], $18::bigint[], $22::int[])
@@ -17,11 +17,19 @@ ranked AS MATERIALIZED (
         row_number() OVER (PARTITION BY i.stripe_account, i.livemode, i.token IS NOT NULL AND p.id IS NULL ORDER BY i.lane, i.arrival) AS place
     FROM input i LEFT JOIN payments p ON p.tenant_id = i.tenant_id AND p.id = i.id
 ),
+budget AS MATERIALIZED (
+    SELECT b.account, b.livemode, {tokens} AS tokens, {rate} AS rate,
+        CASE WHEN {interactive waits} THEN 0 ELSE floor({tokens} + 1e-9) END AS interactive_room,
+        CASE WHEN {interactive waits} OR {bulk waits} THEN 0 ELSE floor({tokens} + 1e-9) END AS bulk_room
+    FROM (SELECT stripe_account, livemode, min(lane) AS lane FROM ranked WHERE wants GROUP BY stripe_account, livemode) a
+    JOIN rate_budgets b ON b.account = a.stripe_account AND b.livemode = a.livemode, clock
+    WHERE NOT {interactive waits} AND (a.lane = 1 OR NOT {bulk waits}) -- what gives nothing, and is marked as short already, is not locked at all
+    FOR UPDATE OF b SKIP LOCKED
+),
 decided AS MATERIALIZED (
-    SELECT r.*, coalesce(r.place <= floor({tokens} + 1e-9 - CASE
-        WHEN {interactive waits} THEN CASE WHEN r.lane = 1 THEN {burst} / 2 ELSE {burst} END
-        WHEN {bulk waits} AND r.lane = 2 THEN {burst} / 2 ELSE 0 END), false) AND b.account IS NOT NULL AS given
-    FROM ranked r LEFT JOIN rate_budgets b ON r.wants AND b.account = r.stripe_account AND b.livemode = r.livemode, clock
+    SELECT r.*, r.wants AND EXISTS (SELECT FROM budget b WHERE b.account = r.stripe_account AND b.livemode = r.livemode
+        AND r.place <= CASE WHEN r.lane = 1 THEN b.interactive_room ELSE b.bulk_room END) AS given
+    FROM ranked r
 ),
 stored AS (
     INSERT INTO payments (tenant_id, id, idempotency_key, kind, lane, status, request_version, fingerprint, fingerprint_version, amount,
@@ -48,12 +56,11 @@ debited AS (
         interactive_waits_until = CASE WHEN u.interactive AND u.tokens < 1 THEN {waits until} ELSE b.interactive_waits_until END,
         bulk_waits_until = CASE WHEN u.bulk AND u.tokens < 1 THEN {waits until} ELSE b.bulk_waits_until END
     FROM (
-        SELECT b.account, b.livemode, {tokens} - a.spent AS tokens, {rate} AS rate, a.interactive, a.bulk
-        FROM (
+        SELECT b.account, b.livemode, b.tokens - a.spent AS tokens, b.rate, a.interactive, a.bulk
+        FROM budget b JOIN (
             SELECT stripe_account, livemode, count(*) FILTER (WHERE given) AS spent,
                 bool_or(NOT given AND lane = 1) AS interactive, bool_or(NOT given AND lane = 2) AS bulk
-            FROM inserted WHERE token IS NOT NULL GROUP BY stripe_account, livemode) a
-        JOIN rate_budgets b ON b.account = a.stripe_account AND b.livemode = a.livemode, clock) u, clock
+            FROM inserted WHERE wants GROUP BY stripe_account, livemode) a ON a.stripe_account = b.account AND a.livemode = b.livemode) u, clock
     WHERE b.account = u.account AND b.livemode = u.livemode
 )
 SELECT tenant_id, id, (SELECT now FROM clock), given FROM inserted

@@ -1,5 +1,7 @@
--- Gives tickets that take_due.sql found, as many for each account as its budget has room for, and debits them. The budgets are locked already
--- (lock_budgets.sql). Payer 0 stands for tickets that cost nothing. Whatever somebody else has locked or taken by now is passed over.
+-- Gives tickets that take_due.sql found, as many for each account as its budget has room for, and debits them. Payer 0 stands for tickets that cost
+-- nothing. Whatever somebody else has locked or taken by now is passed over: budgets too, so that nobody waits for whoever holds one, and no two
+-- wait for each other.
+--
 -- Bulk gets nothing while interactive tickets wait, who so get the whole rate: somebody stands at a counter for each of them, and a batch that
 -- waits a little longer loses nothing. While interactive work uses less than the rate, bulk has all that is left.
 WITH clock AS (SELECT coalesce($5::timestamptz, now()) AS now, $16::float8 AS setting),
@@ -11,6 +13,7 @@ quota AS MATERIALIZED (
     SELECT u.payer, u.most, u.waits, b.account, b.livemode, {tokens} AS tokens, {rate} AS rate, least(u.most, {room}) AS room
     FROM unnest($11::text[], $12::bool[], $13::int[], $14::bool[]) WITH ORDINALITY AS u(account, livemode, most, waits, payer)
     JOIN rate_budgets b ON b.account = u.account AND b.livemode = u.livemode, clock
+    FOR UPDATE OF b SKIP LOCKED
 ),
 picked AS MATERIALIZED (
     SELECT l.* FROM (SELECT payer, room FROM quota UNION ALL SELECT 0, $17::int) u, clock, LATERAL (
@@ -32,8 +35,8 @@ debited AS (
         bulk_waits_until = CASE WHEN $1::int2 <> 2 THEN b.bulk_waits_until WHEN u.waits THEN {waits until}
             WHEN NOT $15::bool THEN b.bulk_waits_until END
     FROM (
-        SELECT q.account, q.livemode, q.rate, q.waits OR q.room < q.most AS waits, greatest(0, q.tokens - coalesce(s.spent, 0)) AS tokens
+        SELECT q.account, q.livemode, q.rate, q.waits AND q.tokens - coalesce(s.spent, 0) < 1 AS waits, s.spent, greatest(0, q.tokens - coalesce(s.spent, 0)) AS tokens
         FROM quota q LEFT JOIN (SELECT payer, count(*) AS spent FROM picked GROUP BY payer) s ON s.payer = q.payer) u, clock
-    WHERE b.account = u.account AND b.livemode = u.livemode
+    WHERE b.account = u.account AND b.livemode = u.livemode AND (u.spent > 0 OR u.waits)
 )
 {given}
