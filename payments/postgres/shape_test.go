@@ -142,3 +142,63 @@ func BenchmarkAdmitRecord(b *testing.B) {
 	took := s.loop(b.N, 512, fmt.Sprintf("n%d-", b.N))
 	b.ReportMetric(float64(b.N)/took.Seconds(), "payments/s")
 }
+
+// pages is how many pages the database's sessions have asked for so far.
+func (b *bench) pages(worker *Store) (n int64) {
+	b.t.Helper()
+	ctx := context.Background()
+	if _, err := worker.pool.Exec(ctx, "SELECT pg_stat_force_next_flush()"); err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := worker.pool.Exec(ctx, "SELECT 1"); err != nil { // what is to be flushed is at the end of the next statement
+		b.t.Fatal(err)
+	}
+	if err := b.pool.QueryRow(ctx, "SELECT blks_hit + blks_read FROM pg_stat_database WHERE datname = current_database()").Scan(&n); err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+// TestFlushesDoNotGrow works 50,000 payments through the flushes of Admit and Record, on one connection with the plans that it made when the tables
+// were empty, without ANALYZE or vacuum. A row costs as many pages in the end as in the beginning.
+func TestFlushesDoNotGrow(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b := open(t)
+	for _, table := range []string{"payments", "queue", "payment_events", "outbox"} {
+		if _, err := b.pool.Exec(ctx, "ALTER TABLE "+table+" SET (autovacuum_enabled = false)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := &bench{Store: b.another(Options{Clock: b.clock, PoolSize: 1}), t: t, clock: b.clock}
+	const each, window, all = 500, 4, 100
+	next := 0
+	work := func(flushes int) {
+		t.Helper()
+		for range flushes {
+			claims := one.flush(one.requests(each, []string{"acme", "globex"}[next%2], strconv.Itoa(next)+"-", payments.LaneInteractive, account)...)
+			next++
+			recordings := make([]*payments.Recording, len(claims))
+			for j, a := range claims {
+				recordings[j] = &payments.Recording{Claim: a.Claim, Transition: succeeded(a.Claim.Payment), At: b.clock.Now()}
+			}
+			if _, err := one.flushRecord(ctx, recordings); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	measured := func() float64 {
+		t.Helper()
+		before := b.pages(one.Store)
+		work(window)
+		return float64(b.pages(one.Store)-before) / (window * each)
+	}
+	work(window)
+	early := measured()
+	work(all - 3*window)
+	late := measured()
+	t.Logf("pages a payment: %.1f early, %.1f late", early, late)
+	if early < 1 || late >= 2*early {
+		t.Errorf("a payment took %.1f pages early and %.1f late", early, late)
+	}
+}

@@ -15,7 +15,15 @@ import (
 // what, how many entries there are, and that a lost token writes nothing. The ticket query must be empty after every step.
 func TestRandomWays(t *testing.T) {
 	t.Parallel()
-	b := open(t)
+	for _, rate := range []float64{0, 2} { // two at once, and a few more when time has passed
+		t.Run(fmt.Sprint("rate ", rate), func(t *testing.T) {
+			t.Parallel()
+			randomWays(t, paced(t, rate))
+		})
+	}
+}
+
+func randomWays(t *testing.T, b *bench) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
