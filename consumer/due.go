@@ -13,8 +13,8 @@ const takeMax = 256
 // aloneMax is how many claims that must be worked on alone are held before no more is taken: after a crash they can be many, and each keeps a slot.
 const aloneMax = 8
 
-// Looking for budget. A Take that found none is followed by the next when there is room again, but no sooner than budgetPause to twice that: a
-// bucket holds the tokens of a longer time, and several workers that ask together would find one token.
+// Looking for budget. A Take that found too little is followed by the next when there is room again, but begins no sooner than budgetPause to
+// twice that after it began: a bucket holds the tokens of a longer time, and several workers that ask together would find one token.
 const (
 	budgetPause = 10 * time.Millisecond
 	doubtEvery  = 500 * time.Millisecond
@@ -57,6 +57,7 @@ func (d *due) run(ctx, work context.Context) {
 
 // look takes once and says how long to leave the store alone, whoever calls, and when to look again after that.
 func (d *due) look(ctx, work context.Context) (pause, next time.Duration) {
+	began := d.w.Clock.Now()
 	more, room, err := d.take(ctx, work)
 	d.w.slots.setHungry(d.lane, forTickets, more)
 	switch {
@@ -66,6 +67,7 @@ func (d *due) look(ctx, work context.Context) (pause, next time.Duration) {
 		return 0, 0
 	case room > 0:
 		pause = budgetPause + time.Duration(d.w.Random(int64(budgetPause)))
+		pause = min(pause, max(0, pause-d.w.Clock.Now().Sub(began)))
 		return pause, min(max(0, room-pause), d.w.PollInterval)
 	default:
 		return 0, d.w.PollInterval

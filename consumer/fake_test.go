@@ -449,7 +449,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	if r.Worker, err = New(c); err != nil {
 		t.Fatal(err)
 	}
-	r.from = &origin{name: "S", created: time.Unix(100, 0), confirm: func() error { return nil }, pull: newPull(r.lanes[0], 1<<20)}
+	r.from = &origin{name: "S", created: time.Unix(100, 0), confirm: func() error { return nil }, pull: newFlow(r.Clock, newUnclaimed(), 1).begin(1<<20, false, &rest{})}
 	return r
 }
 

@@ -24,7 +24,7 @@ func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
 		w.Log.Error("a message without JetStream metadata was left alone", "stream", from.name)
 		return
 	}
-	from.pull.lane.rest.note(meta.Sequence.Consumer, meta.NumPending)
+	from.pull.rest.note(meta.Sequence.Consumer, meta.NumPending)
 	m := held{Msg: msg, from: from, origin: payments.MessageOrigin{
 		Stream: from.name, StreamCreated: from.created, Sequence: meta.Sequence.Stream, Subject: msg.Subject(),
 	}, deliveries: int(meta.NumDelivered), published: meta.Timestamp, decided: decided}
@@ -76,7 +76,8 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 	id := r.intent.ID()
 	a, err := w.start(ctx, m, r, request)
 	if err == nil && a.Wait > 0 {
-		w.leftUnclaimed(m.from.pull, r, a)
+		// The lane waits for such tickets of its own to be taken.
+		w.due(r.lane).unclaimed.add(r.tenant, a.Payment.ID, true)
 	}
 	m.decided()
 	switch {
@@ -116,12 +117,6 @@ func (w *Worker) account(ctx context.Context, tenant string) (payments.Account, 
 		w.Log.Warn("the tenant's Stripe account is not known; its payments are stored and wait", "tenant", tenant, "error", err)
 	}
 	return account, err
-}
-
-// leftUnclaimed notes that the payment was stored without its ticket, for want of budget: the lane waits for its own to be taken.
-func (w *Worker) leftUnclaimed(p *pull, r reading, a payments.Admission) {
-	p.ranShort()
-	w.due(r.lane).unclaimed.add(r.tenant, a.Payment.ID, true)
 }
 
 // start stores the payment. A message that has been delivered often goes through suspect first, which may have dealt with it: errDealtWith.

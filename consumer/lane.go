@@ -35,11 +35,9 @@ type lane struct {
 	created  time.Time // the stream's: a re-created stream counts from 1 again
 	remade   atomic.Bool
 
-	unclaimed *unclaimed
-	// short: messages of this lane had to be stored without a ticket, for want of budget.
-	short atomic.Bool
-	asking atomic.Bool // a pull is open
+	flow   *flow
 	rest   rest
+	asking atomic.Bool // a pull is open
 }
 
 // rest is how many messages the newest delivered one left in the stream.
@@ -78,36 +76,6 @@ func (r *rest) some() bool {
 	return r.pending > 0
 }
 
-// pull is one pull of a lane.
-type pull struct {
-	lane    *lane
-	left    atomic.Int64  // messages whose fate is not decided yet
-	done    chan struct{} // closed when none is left
-	without atomic.Bool   // some were stored for want of budget
-}
-
-// newPull returns a pull of at most n messages.
-func newPull(l *lane, n int) *pull {
-	p := &pull{lane: l, done: make(chan struct{})}
-	p.left.Store(int64(n))
-	return p
-}
-
-// decided counts down one message.
-func (p *pull) decided() { p.decide(1) }
-
-func (p *pull) decide(n int) {
-	if n > 0 && p.left.Add(int64(-n)) == 0 {
-		close(p.done)
-	}
-}
-
-// ranShort notes that a message was stored for want of budget.
-func (p *pull) ranShort() {
-	p.without.Store(true)
-	p.lane.short.Store(true)
-}
-
 // errRemade: the stream was deleted and made again since its created time was read.
 var errRemade = errors.New("the stream was made anew")
 
@@ -123,7 +91,7 @@ type origin struct {
 }
 
 func newLane(w *Worker, d *due, stream, name string) *lane {
-	return &lane{w: w, lane: d.lane, stream: stream, name: name, want: pullMin, unclaimed: d.unclaimed}
+	return &lane{w: w, lane: d.lane, stream: stream, name: name, want: pullMin, flow: newFlow(w.Clock, d.unclaimed, w.Concurrency)}
 }
 
 // behind reports whether there may be messages that the lane has not asked for.
@@ -132,9 +100,12 @@ func (l *lane) behind() bool { return !l.asking.Load() || l.rest.some() }
 // pull asks for as many messages as there are slots for, until ctx ends.
 func (l *lane) pull(ctx, work context.Context) {
 	failures := 0
-	var last *pull
-	for l.w.pauseWhileAway(ctx) && l.catchUp(ctx, last) {
-		want := l.want
+	for l.w.pauseWhileAway(ctx) {
+		room := l.flow.room(ctx, func() { l.w.slots.setHungry(l.lane, forMessages, false) })
+		if room == 0 {
+			return
+		}
+		want := min(l.want, room)
 		if l.w.away() {
 			want = 1 // a probe: whatever fails now has to come back after AckWait
 		}
@@ -142,9 +113,9 @@ func (l *lane) pull(ctx, work context.Context) {
 		if n == 0 {
 			return
 		}
-		last = newPull(l, n)
-		got, err := l.pullOnce(ctx, work, n, last)
-		last.decide(n - got)
+		p := l.flow.begin(n, n == room, &l.rest)
+		got, err := l.pullOnce(ctx, work, n, p)
+		p.absent(n - got)
 		l.w.slots.release(l.lane, forMessages, n-got)
 		l.w.slots.setHungry(l.lane, forMessages, got == n)
 		l.w.noteInFlight()
@@ -160,31 +131,6 @@ func (l *lane) pull(ctx, work context.Context) {
 			return
 		}
 	}
-}
-
-// catchUp waits, once messages were stored for want of budget, until most of those tickets have been taken: the backlog stays in the stream.
-// From then on one pull at a time shows whether there is room, and after one that found room for all of its messages there is no more waiting.
-func (l *lane) catchUp(ctx context.Context, last *pull) bool {
-	if !l.short.Load() || last == nil {
-		return true
-	}
-	l.w.slots.setHungry(l.lane, forMessages, false)
-	select {
-	case <-last.done:
-	case <-ctx.Done():
-		return false
-	}
-	if !last.without.Load() {
-		l.short.Store(false)
-	}
-	for l.unclaimed.pulledNow() > l.want/2 {
-		select {
-		case <-l.unclaimed.fewer:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	return true
 }
 
 // pullOnce pulls up to n messages and starts a goroutine for each; the goroutine gives its slot back. It returns how many it started. A pull

@@ -93,7 +93,7 @@ func (s *scout) look(ctx, work context.Context) time.Duration {
 		return s.spread(5 * scoutEvery)
 	}
 	every := scoutEvery
-	if s.lane.short.Load() {
+	if s.lane.flow.isHolding() {
 		every = scoutHeldEvery
 	}
 	return s.spread(max(every, s.w.Clock.Now().Sub(began), probeRest*s.probing))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,7 +32,8 @@ type crowd struct {
 	stored   atomic.Int64             // payments stored before their turn
 	requests atomic.Int64             // calls to Stripe
 	limited  atomic.Int64             // those of them that were answered 429
-	workers  sync.WaitGroup
+	inside   atomic.Int64             // calls under way
+	most     atomic.Int64             // of them at once
 }
 
 func newCrowd(t *testing.T, limits stripesim.Limits) *crowd {
@@ -81,6 +81,10 @@ type counting struct {
 }
 
 func (g counting) Submit(ctx context.Context, s payments.Submission) payments.Observation {
+	now := g.crowd.inside.Add(1)
+	defer g.crowd.inside.Add(-1)
+	for most := g.crowd.most.Load(); now > most && !g.crowd.most.CompareAndSwap(most, now); most = g.crowd.most.Load() {
+	}
 	o := g.Gateway.Submit(ctx, s)
 	if o.Kind != payments.ObservedHeldBack {
 		g.crowd.requests.Add(1)
@@ -95,6 +99,7 @@ func (g counting) Submit(ctx context.Context, s payments.Submission) payments.Ob
 func (c *crowd) work(concurrency int, rate float64) *consumer.Worker {
 	c.Helper()
 	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
 	log := c.logs.logger("worker")
 	store, err := postgres.Open(ctx, c.dsn, postgres.Options{PoolSize: 8, Namespace: namespace, RequestVersion: stripe.RequestVersion, Rate: rate, Logger: log})
 	if err != nil {
@@ -131,7 +136,8 @@ func (c *crowd) work(concurrency int, rate float64) *consumer.Worker {
 	if err != nil {
 		c.Fatal(err)
 	}
-	c.workers.Go(func() {
+	go func() {
+		defer close(ended)
 		if err := w.Run(ctx, 20*time.Second); err != nil {
 			c.Errorf("Run: %v", err)
 		}
@@ -142,8 +148,8 @@ func (c *crowd) work(concurrency int, rate float64) *consumer.Worker {
 			c.Error(err)
 		}
 		gateway.Close()
-	})
-	c.Cleanup(func() { stop(); c.workers.Wait() })
+	}()
+	c.Cleanup(func() { stop(); <-ended })
 	return w
 }
 
