@@ -53,7 +53,7 @@ new_nats_password() {
 
 # known NAME: is it a user of the configuration? It also keeps anything but a name out of a path.
 known() {
-  names | grep -qx -- "$1" || fail "no user $1 includes passwords/$1.conf in the NATS configuration"
+  names | grep -qxF -- "$1" || fail "no user $1 includes passwords/$1.conf in the NATS configuration"
 }
 
 # The URLs are made anew each time, from passwords that are not.
