@@ -52,6 +52,7 @@ func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.
 		return nil, err
 	}
 	if err := s.transact(ctx, func(tx *transaction) error { return s.admit(ctx, tx, f) }); err != nil {
+		s.noteLocked(f, err)
 		return nil, err
 	}
 	s.noteBudgets(f)

@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/oncepay/oncepay/payments"
 )
@@ -66,7 +68,7 @@ func (f *admitting) wait(a *admission) time.Duration {
 		return 0
 	}
 	if wait := f.held[a.key()]; wait > 0 {
-		return max(wait, waitMin)
+		return min(max(wait, waitMin), time.Second) // a budget that was locked may be free again long before
 	}
 	left, there := f.budgets[a.Account]
 	if !there {
@@ -91,5 +93,22 @@ func (s *Store) noteBudgets(f *admitting) {
 		if f.fresh[k] && f.asks(a) && !f.rows[k].holds(a.Token) {
 			s.budgets.ranOut(a.Account, a.Lane, now.Add(f.wait(a)))
 		}
+	}
+}
+
+// lockedPause is for how long new requests are stored without tokens after a flush has waited in vain for a lock.
+const lockedPause = 10 * time.Second
+
+// noteLocked remembers, after a flush that waited too long for a lock, that its budgets may be what somebody keeps locked: without them the requests
+// can be stored, and Take gives their tickets out.
+func (s *Store) noteLocked(f *admitting, err error) {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != lockNotAvailable {
+		return
+	}
+	until := s.wall().Add(lockedPause)
+	for _, a := range f.paying {
+		s.budgets.ranOut(a, payments.LaneInteractive, until)
+		s.budgets.ranOut(a, payments.LaneBulk, until)
 	}
 }

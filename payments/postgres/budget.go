@@ -17,6 +17,8 @@ const (
 	waitMin = 20 * time.Millisecond
 	// yieldPause is how long bulk waits at least while interactive tickets do.
 	yieldPause = 30 * time.Millisecond
+	// busyPause is how long a budget is left alone that somebody else had locked, as for a commit.
+	busyPause = 5 * time.Millisecond
 )
 
 // budget is what an account's bucket held when it was read.
@@ -47,11 +49,11 @@ type budgets struct {
 	mu        sync.Mutex
 	there     map[payments.Account]bool      // the row has been seen
 	throttled map[payments.Account]time.Time // when we last said 429
-	empty     map[lanesAccount]time.Time     // until when there is no room for new requests
+	empty     map[laneAccount]time.Time      // until when there is no room for new requests
 	busy      map[payments.Account]time.Time // until when somebody else has it
 }
 
-type lanesAccount struct {
+type laneAccount struct {
 	account payments.Account
 	lane    payments.Lane
 }
@@ -60,7 +62,7 @@ type lanesAccount struct {
 func (b *budgets) held(a payments.Account, lane payments.Lane, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.empty[lanesAccount{a, lane}].Sub(now)
+	return b.empty[laneAccount{a, lane}].Sub(now)
 }
 
 // ranOut remembers that there is no room until then.
@@ -68,9 +70,9 @@ func (b *budgets) ranOut(a payments.Account, lane payments.Lane, until time.Time
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.empty == nil {
-		b.empty = map[lanesAccount]time.Time{}
+		b.empty = map[laneAccount]time.Time{}
 	}
-	b.empty[lanesAccount{a, lane}] = until
+	b.empty[laneAccount{a, lane}] = until
 }
 
 // busyUntil remembers that somebody else has the account's budget.
@@ -89,7 +91,7 @@ func (b *budgets) withoutBusy(due []dueTicket, now time.Time) []dueTicket {
 	defer b.mu.Unlock()
 	for i, d := range due {
 		if until, noted := b.busy[d.account]; noted && !d.free {
-			if left := until.Sub(now); left > 0 && left <= waitMin {
+			if left := until.Sub(now); left > 0 && left <= busyPause {
 				due[i].budget.tokens = 0
 				continue
 			}

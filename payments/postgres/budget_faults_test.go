@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,13 +45,18 @@ func TestDebitedOnce(t *testing.T) {
 			c.store("acme", "k", payments.LaneInteractive)
 			c.at(query("take_paced"), action)
 			got, err := c.far.Take(ctx, payments.TakeRequest{Lane: 1, Limit: 1, Lease: time.Minute, Account: account})
-			if err != nil || len(got.Claims) != map[string]int{"committed": 0, "not committed": 1}[name] {
+			if err != nil || len(got.Claims) > 1 {
 				t.Fatalf("Take: %+v, %v", got, err)
+			}
+			// What the connection that was cut has begun may be committed a moment later.
+			deadline := time.Now().Add(10 * time.Second)
+			for c.tokens(account) != 4 && time.Now().Before(deadline) {
+				time.Sleep(time.Millisecond)
 			}
 			if n := c.tokens(account); n != 4 {
 				t.Errorf("%v of 5 tokens are left", n)
 			}
-			if name == "committed" { // nobody has it until the lease is over
+			if len(got.Claims) == 0 { // it was committed: nobody has it until the lease is over
 				c.clock.Advance(2 * time.Minute)
 				if got, err = c.far.Take(ctx, payments.TakeRequest{Lane: 1, Limit: 1, Lease: time.Minute, Account: account}); err != nil || len(got.Claims) != 1 {
 					t.Fatalf("Take: %+v, %v", got, err)
@@ -118,13 +125,24 @@ func TestBudgetThatSomebodyKeepsLocked(t *testing.T) {
 	if _, err := prompt.Exec(ctx, "SELECT FROM rate_budgets WHERE account = 'acct_locked' FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	list := b.flush(append(b.requests(1, "acme", "second", payments.LaneInteractive, locked), b.requests(1, "acme", "third", payments.LaneInteractive, account)...)...)
-	if list[0].Verdict != payments.VerdictStored || list[0].Wait < waitMin || list[1].Verdict != payments.VerdictClaimed {
-		t.Errorf("Admit: %s, wait %s; %s", list[0].Verdict, list[0].Wait, list[1].Verdict)
+	// What is new is stored: after a time-out, without a token; the others of the flush wait no longer than it does.
+	var wg sync.WaitGroup
+	for i, a := range []payments.Account{locked, account} {
+		wg.Go(func() {
+			r := b.requests(1, "acme", strconv.Itoa(i), payments.LaneInteractive, a)[0]
+			got, err := b.Admit(ctx, r)
+			for payments.Retryable(err) {
+				got, err = b.Admit(ctx, r)
+			}
+			if err != nil || a == locked && (got.Verdict != payments.VerdictStored || got.Wait < waitMin || got.Wait > time.Second) {
+				t.Errorf("Admit on %s: %s, wait %s, %v", a.ID, got.Verdict, got.Wait, err)
+			}
+		})
 	}
+	wg.Wait()
+	began := time.Now()
 	counts := map[string]int{}
-	for range 4 { // one at a time: the locked account is met first
+	for range 6 { // one at a time: the locked account is met first
 		got := b.taking(payments.LaneInteractive, 1)
 		for _, c := range got.Claims {
 			counts[c.Payment.StripeAccount]++
@@ -133,7 +151,7 @@ func TestBudgetThatSomebodyKeepsLocked(t *testing.T) {
 			t.Error("nothing is given, and nobody is told to wait")
 		}
 	}
-	if counts["acct_free"] != 2 || counts["acct_locked"] != 0 || counts[account.ID] != 1 {
+	if counts["acct_free"] != 2 || counts["acct_locked"] != 0 || counts[account.ID] < 1 {
 		t.Errorf("given: %v", counts)
 	}
 	if took := time.Since(began); took > time.Second { // lock_timeout is 2 s
@@ -142,8 +160,18 @@ func TestBudgetThatSomebodyKeepsLocked(t *testing.T) {
 	if err := prompt.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	b.clock.Advance(waitMin)
-	if got := b.taking(payments.LaneInteractive, 10); len(got.Claims) != 1 || got.Claims[0].Payment.StripeAccount != "acct_locked" {
-		t.Errorf("after the lock: %+v", got.Claims)
+	b.clock.Advance(busyPause)
+	n := 0
+	for _, c := range b.taking(payments.LaneInteractive, 10).Claims {
+		if c.Payment.StripeAccount == "acct_locked" {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("after the lock: %d", n)
+	}
+	b.clock.Advance(lockedPause)
+	if a := b.admit(b.requests(1, "acme", "last", payments.LaneInteractive, locked)[0]); a.Verdict != payments.VerdictClaimed {
+		t.Errorf("long after the lock: %s", a.Verdict)
 	}
 }

@@ -4,8 +4,8 @@
 // Rules that all files keep:
 //
 //   - Whoever changes a payment that has a ticket holds the ticket's row lock. Locks are taken in the order tickets, payments, each sorted by
-//     tenant and id, so that no two transactions wait for each other. For the budget of an account (rate_budgets) nobody waits at all: one that
-//     somebody else has locked is passed over, and its account has no tokens for that moment.
+//     tenant and id, so that no two transactions wait for each other. The budgets
+//     of accounts (rate_budgets) come before both; a Take waits for none of the three.
 //   - Statements join on all key columns as arrays, so that one plan serves an empty table and a full one.
 //   - No transaction and no connection outlives a flush; none is held during a network call to anybody else.
 //   - A commit whose answer was lost is settled by doing the same again with the same token: the second run reads its own token back.

@@ -8,12 +8,12 @@ import (
 
 // fragments are what the names in braces stand for. {payment} and {ticket} are the columns that row.go scans, in its order.
 //
-// The last ones speak of a row b of rate_budgets, or of none, which is a full bucket, and of clock, with the time now and the rate that is set:
+// Those of budgets speak of a row b of rate_budgets, or of none, which is a full bucket, and of clock, with the time now and the rate that is set:
 // {rate} is how many calls a second there may be, {burst} what the bucket holds at most, {tokens} what it holds, {tokens at} the time that {tokens}
 // is stored with, {interactive waits} and {bulk waits} whether tickets of that lane wait for tokens, {room} how many tickets a Take ($1 lane, $2 limit)
 // may have; {waits until}, until when tickets are taken to wait that a row u leaves for want of tokens: 0.1 s past the next token, since whoever
-// waits for it comes late, or not at all. A time that lies further in the future than a
-// transaction can have waited for a lock was written by a clock that is wrong, and stops nobody.
+// comes for it comes late, or not at all. A time that lies further in the future than a transaction can have waited for a lock was written by a
+// clock that is wrong, and stops nobody.
 var fragments = strings.NewReplacer(
 	"{payment}", paymentColumns,
 	"{ticket}", ticketColumns,

@@ -28,11 +28,14 @@ func contentFault(err error) bool {
 	return false
 }
 
+// lockNotAvailable: a lock was not there within lock_timeout.
+const lockNotAvailable = "55P03"
+
 // oneItems reports whether one item has failed its whole batch: by its content, or since somebody keeps its row locked (55P03,
 // lock_not_available, after lock_timeout). The others must not wait for it.
 func oneItems(err error) bool {
 	var pg *pgconn.PgError
-	return contentFault(err) || errors.As(err, &pg) && pg.Code == "55P03"
+	return contentFault(err) || errors.As(err, &pg) && pg.Code == lockNotAvailable
 }
 
 // transient reports whether the same again may succeed: conflicts between transactions, a server or a connection that is away, time-outs.
@@ -56,7 +59,7 @@ func transient(err error) bool {
 	case "08", "40", "53", "57", "58": // connection, rollback, resources, operator, system
 		return true
 	}
-	return pg.Code == "55P03" || // lock_not_available
+	return pg.Code == lockNotAvailable ||
 		pg.Code == "55006" || // object_in_use
 		pg.Code == "0A000" || pg.Code == "26000" || // a statement was prepared before a migration; pgx has dropped it by now
 		pg.Code == "25006" || // read_only_sql_transaction: a standby, after a failover

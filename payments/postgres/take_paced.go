@@ -73,7 +73,7 @@ func (s *Store) takePaced(ctx context.Context, t taking) (payments.Taking, error
 		done.Wait = max(waitMin, done.Wait-s.wall().Sub(asked))
 	}
 	if s.notePassedOver(p, done.Claims) {
-		done.Wait = waitMin
+		done.Wait = busyPause
 	}
 	return done, nil
 }
@@ -93,7 +93,7 @@ func (s *Store) notePassedOver(p plan, claims []payments.Claim) (some bool) {
 	}
 	for i, a := range p.payers {
 		if given[a] == 0 && p.rooms[i] > 0 {
-			s.budgets.busyUntil(a, s.wall().Add(waitMin))
+			s.budgets.busyUntil(a, s.wall().Add(busyPause))
 			some = true
 		}
 	}
@@ -166,8 +166,8 @@ func newPlan(due []dueTicket, lane payments.Lane, limit int) plan {
 				p.wait = wait
 			}
 		}
-		// A mark that holds long enough need not be written again.
-		if a.room > 0 || a.waits && a.marked < a.budget.wait(lane, 0)+markLeft {
+		// A mark that holds long enough need not be written again, nor one by bulk that yields: what it would stop is stopped.
+		if a.room > 0 || a.waits && a.budget.tokens < 1 && a.marked < a.budget.wait(lane, 0)+markLeft {
 			p.payers = append(p.payers, account)
 		}
 	}

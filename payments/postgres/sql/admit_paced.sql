@@ -1,7 +1,7 @@
 -- As admit.sql, where the accounts have a rate: as many of the keys that are new get a token as their accounts' budgets have room for, and the rest
 -- wait as tickets that are due now. The budgets are debited for the rows that were really inserted with a token: what is there already spends nothing
--- and leaves the room to the others. A budget that somebody else has locked is passed over: to wait for it would hold up the flush, and who waits for
--- no budget waits for nobody in a circle.
+-- and leaves the room to the others. The budgets are locked before anything else, in the order in which everybody does: the sort by ord needs all that
+-- was decided before the first row is stored.
 --
 -- Interactive requests come first, then bulk, each in the order of their arrival. While tickets of its lane wait for tokens, or interactive ones, a
 -- new request gets none: whoever has a backlog in the stream would overtake what waits in the table, where accounts and tenants are served in turn.
@@ -24,7 +24,8 @@ budget AS MATERIALIZED (
     FROM (SELECT stripe_account, livemode, min(lane) AS lane FROM ranked WHERE wants GROUP BY stripe_account, livemode) a
     JOIN rate_budgets b ON b.account = a.stripe_account AND b.livemode = a.livemode, clock
     WHERE NOT {interactive waits} AND (a.lane = 1 OR NOT {bulk waits}) -- what gives nothing, and is marked as short already, is not locked at all
-    FOR UPDATE OF b SKIP LOCKED
+    ORDER BY b.account, b.livemode
+    FOR UPDATE OF b
 ),
 decided AS MATERIALIZED (
     SELECT r.*, r.wants AND EXISTS (SELECT FROM budget b WHERE b.account = r.stripe_account AND b.livemode = r.livemode

@@ -1,6 +1,6 @@
 -- Gives tickets that take_due.sql found, as many for each account as its budget has room for, and debits them. Payer 0 stands for tickets that cost
--- nothing. Whatever somebody else has locked or taken by now is passed over: budgets too, so that nobody waits for whoever holds one, and no two
--- wait for each other.
+-- nothing. Whatever somebody else has locked or taken by now is passed over, budgets too: many processes come for the same few tokens, and those who
+-- waited for each other would find none.
 --
 -- Bulk gets nothing while interactive tickets wait, who so get the whole rate: somebody stands at a counter for each of them, and a batch that
 -- waits a little longer loses nothing. While interactive work uses less than the rate, bulk has all that is left.
