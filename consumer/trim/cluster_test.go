@@ -23,15 +23,30 @@ type nodes struct {
 	servers []*server.Server
 }
 
+// newNodes starts a cluster. Its ports were free a moment ago; when somebody else has taken one, it is tried with others.
 func newNodes(t *testing.T) *nodes {
 	t.Helper()
-	n := &nodes{t: t}
+	for range 3 {
+		n := &nodes{t: t}
+		n.make()
+		t.Cleanup(n.end)
+		if n.start() {
+			return n
+		}
+		n.end()
+	}
+	t.Fatal("the nodes do not start")
+	return nil
+}
+
+func (n *nodes) make() {
+	n.t.Helper()
 	var ports []int
 	var routes []string
 	for range 3 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			t.Fatal(err)
+			n.t.Fatal(err)
 		}
 		defer l.Close()
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
@@ -39,27 +54,32 @@ func newNodes(t *testing.T) *nodes {
 	}
 	for i, port := range ports {
 		s, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: -1, NoSigs: true, JetStream: true, StoreDir: t.TempDir(),
+			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: -1, NoSigs: true, JetStream: true, StoreDir: n.t.TempDir(),
 			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port}, Routes: server.RoutesFromStr(strings.Join(routes, ",")),
 		})
 		if err != nil {
-			t.Fatal(err)
+			n.t.Fatal(err)
 		}
 		n.servers = append(n.servers, s)
 	}
-	return n
 }
 
-func (n *nodes) start() {
-	n.t.Helper()
+func (n *nodes) start() bool {
 	for _, s := range n.servers {
 		s.Start()
-		n.t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	}
 	for _, s := range n.servers {
-		if !s.ReadyForConnections(20 * time.Second) {
-			n.t.Fatal("a node does not start")
+		if !s.ReadyForConnections(10 * time.Second) {
+			return false
 		}
+	}
+	return true
+}
+
+func (n *nodes) end() {
+	for _, s := range n.servers {
+		s.Shutdown()
+		s.WaitForShutdown()
 	}
 }
 
@@ -95,7 +115,6 @@ func (n *nodes) stop(name string) {
 func TestATrimmedStreamLosesNothingWhenItsLeaderStops(t *testing.T) {
 	t.Parallel()
 	n := newNodes(t)
-	n.start()
 	ctx, cancel := context.WithTimeout(context.Background(), 55*time.Second)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, js: n.connect(), stream: "INTENTS", clock: &clock{}, seen: &seen{}, log: &logText{}}

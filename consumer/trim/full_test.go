@@ -10,14 +10,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Many times what the stream holds goes through it, as fast as it is acked, with three trimmers at once: no intent is refused for what is done.
+// Several times what the stream holds goes through it, all of it in a second, with three trimmers at once: no intent is refused for what is done.
 func TestAckedHistoryNeverRefusesANewIntent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		maxBytes int64
 		size     int
-		times    int
-	}{"small": {mib, 300, 8}, "large": {64 * mib, 12_000, 3}} {
+	}{"small": {mib, 300}, "large": {64 * mib, 12_000}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, c.maxBytes)
@@ -26,11 +25,15 @@ func TestAckedHistoryNeverRefusesANewIntent(t *testing.T) {
 			for _, trimmer := range []*Trimmer{r.Trimmer, r.another(), r.another()} {
 				go func() { ended <- trimmer.Run(ctx) }()
 			}
-			total := c.times * int(c.maxBytes) / c.size
+			total := 4 * int(c.maxBytes) / c.size
+			began, each := time.Now(), time.Duration(float64(c.size)/float64(c.maxBytes)*float64(time.Second))
 			acked := r.worker(int(c.maxBytes) / 20 / c.size)
 			body := make([]byte, c.size)
 			published := 0
 			for ; published < total; published++ {
+				if early := time.Duration(published)*each - time.Since(began); early > 10*time.Millisecond && !wait(r.ctx, early) {
+					t.Fatal(r.ctx.Err())
+				}
 				select { // as many unacked as make a twentieth of the stream
 				case acked.room <- struct{}{}:
 				case <-r.ctx.Done():

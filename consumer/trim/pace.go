@@ -49,28 +49,29 @@ func rest(d time.Duration, urgent bool) time.Duration {
 
 // The time between two looks at a stream. Three tenths of it are free at a look that finds nothing to do. 60,000 intents of 500 bytes a second are
 // 30 MB/s, which take ten seconds for that with 1 GiB and a hundred with the default of 10 GiB; a burst of large ones goes as fast as the disk, say
-// fillRate. So a look comes twice within the time that they last at fillRate, or four times within the time that what is free lasts at the rate that
-// was seen, if that is less.
+// fillRate. So a look comes twice within the time that what is free lasts at fillRate, or four times within the time that it lasts at the rate that
+// was seen, if that is less. While a floor holds the stream, room comes only with acks, and they are waited for without haste.
 const (
 	fillRate  = 256 << 20 // bytes a second
 	lookMax   = time.Second
-	lookOver  = 100 * time.Millisecond // while what is acked has to go as soon as it is acked
+	lookHeld  = 100 * time.Millisecond // at least, while a floor holds the stream
 	lookMin   = 5 * time.Millisecond
 	lookCalm  = time.Minute // between two looks for what has aged
 	perSecond = float64(time.Second)
 )
 
 // lookAgain is how long the next look may wait; rate is in bytes a second, 0 where it is not known.
-func lookAgain(s streamState, rate float64) time.Duration {
+func lookAgain(s streamState, rate float64, held bool) time.Duration {
 	if s.maxBytes <= 0 {
 		return lookMax
 	}
-	pause := time.Duration(float64(s.share(100-highPercent)) / fillRate / 2 * perSecond)
-	if free := float64(s.maxBytes) - float64(s.bytes); rate > 0 {
-		pause = min(pause, time.Duration(max(free, 0)/rate/4*perSecond))
+	free := max(0, float64(s.maxBytes)-float64(s.bytes))
+	pause := time.Duration(min(free, float64(s.share(100-highPercent))) / fillRate / 2 * perSecond)
+	if rate > 0 {
+		pause = min(pause, time.Duration(free/rate/4*perSecond))
 	}
-	if s.above(highPercent) {
-		pause = min(pause, lookOver)
+	if held {
+		pause = max(pause, lookHeld)
 	}
 	return min(max(pause, lookMin), lookMax)
 }

@@ -67,20 +67,22 @@ func TestTheNextLookComesBeforeTheRoomIsUsedUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		maxBytes, bytes int64
 		rate            float64
+		held            bool
 		want            time.Duration
 	}{
-		"no limit":                 {-1, 5 * gib, 1e9, lookMax},
-		"the default":              {10 * gib, gib, 0, lookMax},
-		"the smallest":             {mib, 0, 0, lookMin},
-		"a small one":              {64 * mib, 0, 0, 37 * time.Millisecond},
-		"60,000 a second, 1 GiB":   {gib, gib * 69 / 100, 30e6, 600 * time.Millisecond},
-		"60,000 a second, default": {10 * gib, 10 * gib * 69 / 100, 30e6, lookMax},
-		"held":                     {10 * gib, 10 * gib * 71 / 100, 0, lookOver},
-		"nearly full":              {10 * gib, 10*gib - 3e6, 30e6, 25 * time.Millisecond},
-		"full":                     {10 * gib, 10 * gib, 30e6, lookMin},
-		"overfull":                 {10 * gib, 11 * gib, 30e6, lookMin},
+		"no limit":                 {-1, 5 * gib, 1e9, false, lookMax},
+		"the default":              {10 * gib, gib, 0, false, lookMax},
+		"the smallest":             {mib, 0, 0, false, lookMin},
+		"a small one":              {64 * mib, 0, 0, false, 37 * time.Millisecond},
+		"60,000 a second, 1 GiB":   {gib, gib * 69 / 100, 30e6, false, 600 * time.Millisecond},
+		"60,000 a second, default": {10 * gib, 10 * gib * 69 / 100, 30e6, false, lookMax},
+		"held":                     {10 * gib, 10 * gib * 71 / 100, 0, true, lookMax},
+		"nearly full":              {10 * gib, 10*gib - 54e6, 540e6, false, 25 * time.Millisecond},
+		"held and nearly full":     {10 * gib, 10*gib - 54e6, 540e6, true, lookHeld},
+		"full":                     {10 * gib, 10 * gib, 30e6, false, lookMin},
+		"overfull and held":        {10 * gib, 11 * gib, 30e6, true, lookHeld},
 	} {
-		got := lookAgain(streamState{maxBytes: c.maxBytes, bytes: uint64(c.bytes)}, c.rate)
+		got := lookAgain(streamState{maxBytes: c.maxBytes, bytes: uint64(c.bytes)}, c.rate, c.held)
 		if got < c.want*9/10 || got > c.want*11/10 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}

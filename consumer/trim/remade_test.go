@@ -185,8 +185,12 @@ func TestTroubleIsToldAndTriedAgain(t *testing.T) {
 	})
 	ctx, stop := context.WithCancel(r.ctx)
 	ended := make(chan error, 1)
+	began := time.Now()
 	go func() { ended <- r.Run(ctx) }()
 	r.until(func() bool { return r.seen.heldBy(HeldError) >= 2 })
+	if took := time.Since(began); took < 150*time.Millisecond {
+		t.Errorf("tried again after %v", took)
+	}
 	r.wantFirst(1)
 	if n := r.log.with("level=WARN", "no leader", "tried again"); n != 1 {
 		t.Errorf("told %d times, want once", n)

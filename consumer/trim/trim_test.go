@@ -379,6 +379,19 @@ func TestWorkThatIsNotDoneIsNeverTrimmedAndRefusesRightly(t *testing.T) {
 	}
 }
 
+// Between the two marks there is nothing to complain of.
+func TestAStreamThatIsDownFromFullIsNotHeld(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, mib)
+	r.fill()
+	r.ack(r.take(work, 20)...)
+	r.once()
+	r.wantFirst(21)
+	if len(r.seen.held) != 0 {
+		t.Errorf("held %v at 60%%", r.seen.held)
+	}
+}
+
 func TestTheNewestMessageStays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, mib)
@@ -430,6 +443,50 @@ func TestWhatIsOlderThanThreeDaysGoesUpToTheFloor(t *testing.T) {
 	r.ack(old[15:]...)
 	r.once()
 	r.wantFirst(20)
+}
+
+// Not every look is for what has aged, and one that is not says nothing of a hold by it.
+func TestWhatHasAgedIsLookedForOnceAMinute(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, mib)
+	r.publish(20, 100)
+	got := r.take(work, 20)
+	r.clock.move(KeepFor + time.Minute)
+	searches := 0
+	r.tap(func(subject string) error {
+		if strings.Contains(subject, "MSG.GET") {
+			searches++
+		}
+		return nil
+	})
+	look := func(wantSearched bool, wantHeld int) {
+		t.Helper()
+		before := searches
+		if _, err := r.lanes[0].round(r.ctx, false); err != nil {
+			t.Fatal(err)
+		}
+		if searched := searches > before; searched != wantSearched || r.seen.heldBy(HeldBacklog) != wantHeld {
+			t.Errorf("searched %v, held %v; want %v and %d", searched, r.seen.held, wantSearched, wantHeld)
+		}
+	}
+	look(true, 1)
+	look(false, 1)
+	if r.log.with("nothing keeps") != 0 {
+		t.Error("the end of a hold was told that goes on")
+	}
+	r.clock.move(lookCalm)
+	look(true, 2)
+	r.ack(got...)
+	look(false, 2)
+	r.wantFirst(1)
+	r.clock.move(lookCalm)
+	look(true, 2)
+	r.wantFirst(20)
+	if r.log.with("nothing keeps") != 1 {
+		t.Error("the end of the hold was not told")
+	}
+	r.clock.move(-30 * time.Second) // set right: the last look was in the future
+	look(true, 2)
 }
 
 // The clock cannot be moved back before a message was stored, so what is young is made by keeping for less.

@@ -101,26 +101,25 @@ func (l *lane) round(ctx context.Context, aged bool) (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, err := l.look(ctx)
-	rate := 0.0
+	rate, held := 0.0, false
 	if err == nil {
 		rate = l.rate(s)
 		cutoff := time.Time{}
 		if now := l.Clock.Now(); aged || l.aged.IsZero() || now.Sub(l.aged) >= lookCalm || now.Before(l.aged) {
 			l.aged, cutoff = now, now.Add(-l.KeepFor)
 		}
-		var held bool
 		if s, held, err = l.trim(ctx, s, cutoff); err == nil {
 			if !held && (!cutoff.IsZero() || !l.held.aged) {
 				l.release()
 			}
-			return lookAgain(s, rate), nil
+			return lookAgain(s, rate, held), nil
 		}
 	}
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
 	l.failed(err)
-	return lookAgain(s, rate), err
+	return lookAgain(s, rate, held), err
 }
 
 // rate is how fast the stream grew since the last round, in bytes a second; what was trimmed does not count.
