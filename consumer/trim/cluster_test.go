@@ -118,7 +118,7 @@ func TestATrimmedStreamLosesNothingWhenItsLeaderStops(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 55*time.Second)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, js: n.connect(), stream: "INTENTS", clock: &clock{}, seen: &seen{}, log: &logText{}}
-	r.config = jetstream.StreamConfig{Name: r.stream, Subjects: []string{r.stream + ".>"}, Discard: jetstream.DiscardNew, MaxBytes: 4 * mib, Replicas: 3}
+	r.config = jetstream.StreamConfig{Name: r.stream, Subjects: []string{r.stream + ".>"}, Discard: jetstream.DiscardNew, MaxBytes: 2 * mib, Replicas: 3}
 	r.until(func() bool { // until the cluster has a leader
 		asked, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -145,7 +145,7 @@ func TestATrimmedStreamLosesNothingWhenItsLeaderStops(t *testing.T) {
 	}, jetstream.PullExpiry(2*time.Second), jetstream.PullHeartbeat(500*time.Millisecond)) // a leader that stops is noticed
 	r.check(err)
 
-	const total = 3000 // three times what the stream holds
+	const total = 1500 // three times what the stream holds
 	var accepted []string
 	for i := range total {
 		if i == total/2 {
@@ -178,7 +178,7 @@ func TestATrimmedStreamLosesNothingWhenItsLeaderStops(t *testing.T) {
 	<-run.Closed()
 	r.until(func() bool {
 		s, err := r.js.Stream(ctx, r.stream)
-		return err == nil && s.CachedInfo().State.Bytes <= 4*mib*highPercent/100
+		return err == nil && s.CachedInfo().State.Bytes <= 2*mib*highPercent/100
 	})
 	stop()
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {

@@ -16,7 +16,7 @@ func TestAckedHistoryNeverRefusesANewIntent(t *testing.T) {
 	for name, c := range map[string]struct {
 		maxBytes int64
 		size     int
-	}{"small": {mib, 300}, "large": {64 * mib, 12_000}} {
+	}{"small": {mib, 600}, "large": {64 * mib, 60_000}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, c.maxBytes)
@@ -25,7 +25,7 @@ func TestAckedHistoryNeverRefusesANewIntent(t *testing.T) {
 			for _, trimmer := range []*Trimmer{r.Trimmer, r.another(), r.another()} {
 				go func() { ended <- trimmer.Run(ctx) }()
 			}
-			total := 4 * int(c.maxBytes) / c.size
+			total := 3 * int(c.maxBytes) / c.size
 			began, each := time.Now(), time.Duration(float64(c.size)/float64(c.maxBytes)*float64(time.Second))
 			acked := r.worker(int(c.maxBytes) / 20 / c.size)
 			body := make([]byte, c.size)
