@@ -1,7 +1,7 @@
 -- +goose Up
 
--- A token bucket for each Stripe account, for all processes together. Whoever gives tickets out locks the rows of their accounts first. The few
--- rows are written all the time: a page holds one or two, so that their old versions are pruned where they are and no index is touched.
+-- A token bucket for each Stripe account, for all processes together. The few rows are written all the time: their pages are left nearly empty, so
+-- that old versions are pruned where they are and no index is touched.
 CREATE TABLE rate_budgets (
     tokens                   double precision NOT NULL,
     updated_at               timestamptz NOT NULL,

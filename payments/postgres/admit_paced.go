@@ -91,7 +91,7 @@ func (s *Store) noteBudgets(f *admitting) {
 	now := s.wall()
 	for k, a := range f.first {
 		if f.fresh[k] && f.asks(a) && !f.rows[k].holds(a.Token) {
-			s.budgets.ranOut(a.Account, a.Lane, now.Add(f.wait(a)))
+			s.budgets.ranOut(a.Account, a.Lane, now.Add(min(f.wait(a), lockedPause)))
 		}
 	}
 }

@@ -62,7 +62,10 @@ type laneAccount struct {
 func (b *budgets) held(a payments.Account, lane payments.Lane, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.empty[laneAccount{a, lane}].Sub(now)
+	if left := b.empty[laneAccount{a, lane}].Sub(now); left <= lockedPause {
+		return left
+	}
+	return 0 // noted by a clock that has gone back since
 }
 
 // ranOut remembers that there is no room until then.

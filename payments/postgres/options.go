@@ -29,7 +29,8 @@ type Options struct {
 	// Hold is how long messages handed to Committed are kept from Pending; 10 s unless set.
 	Hold time.Duration
 	// Rate is how many calls a second may be begun on each Stripe account, all processes together: Admit and Take then give no more tickets
-	// than that. 0, or what is no rate: unlimited, and nothing is counted. All processes should have the same.
+	// than that, and what was not used within 50 ms is gone: at once at most rate/20, or 2. 0, or what is no rate: unlimited, and nothing is
+	// counted. All processes should have the same.
 	Rate float64
 	// RequestVersion is the form of the request to Stripe that new payments are bound to; 1 unless set.
 	RequestVersion int
