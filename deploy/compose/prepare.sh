@@ -4,7 +4,7 @@
 #
 #   prepare.sh                 make what is missing
 #   prepare.sh show NAME       print the NATS password of NAME: a tenant, or SYSTEM
-#   prepare.sh rotate NAME     make a new NATS password for NAME; docs/DEPLOY.md says what follows
+#   prepare.sh rotate NAME     make a new NATS password for NAME; with POSTGRES, the one of Oncepay's role. docs/DEPLOY.md says what follows
 #
 # A secret is a file in a volume that only its readers mount, so that it stands in no image, no environment and no list of processes.
 set -eu
@@ -66,11 +66,15 @@ write_urls() {
   printf '%s\n' "$urls" | put "$oncepay/nats_url"
 }
 
+new_postgres_password() {
+  random
+  printf '%s\n' "$secret" | put "$postgres/$1"
+}
+
 prepare() {
   for name in superuser oncepay; do
     [ -s "$postgres/$name" ] && continue
-    random
-    printf '%s\n' "$secret" | put "$postgres/$name"
+    new_postgres_password "$name"
     echo "prepare: made the password of PostgreSQL's $name"
   done
   all=$(names)
@@ -95,6 +99,12 @@ show)
   nats_password "$2" ;;
 rotate)
   [ $# -eq 2 ] || fail 'rotate needs one name'
+  if [ "$2" = POSTGRES ]; then
+    new_postgres_password oncepay
+    write_urls
+    echo "prepare: Oncepay's role has a new password, which counts once PostgreSQL is told"
+    exit
+  fi
   known "$2"
   new_nats_password "$2"
   write_urls

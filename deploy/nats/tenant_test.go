@@ -205,6 +205,37 @@ func TestAddTenant(t *testing.T) {
 	}
 }
 
+// TestRemoveTenant: a tenant whose block is deleted is out, and nobody else notices.
+func TestRemoveTenant(t *testing.T) {
+	t.Parallel()
+	c := ownCluster(t, "acme")
+	worker, demo, acme := c.as(t, "ONCEPAY"), c.as(t, "demo"), c.as(t, "acme")
+	shipped, err := os.ReadFile("conf/tenants.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "conf", "tenants.conf"), shipped, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.reload(), c.reload()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-acme.dropped:
+	case <-time.After(patience):
+		t.Error("a tenant without a block stays connected")
+	}
+	publishMany(t, demo.Conn, "demo", "beside")
+	for name, k := range map[string]*client{"worker": worker, "demo": demo} {
+		select {
+		case <-k.dropped:
+			t.Errorf("%s was disconnected", name)
+		default:
+			k.quiet()
+		}
+	}
+}
+
 // TestForgottenName: a copied block that still names the other tenant somewhere is refused, all of it.
 func TestForgottenName(t *testing.T) {
 	t.Parallel()

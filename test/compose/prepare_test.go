@@ -159,6 +159,18 @@ func TestRotate(t *testing.T) {
 	if !strings.Contains(v.files()["oncepay/nats_url"], v.secretOf("ONCEPAY")) {
 		t.Error("the workers have the old password")
 	}
+	before = v.files()
+	if out, code := v.run("rotate", "POSTGRES"); code != 0 {
+		t.Fatal(out)
+	}
+	for name, text := range v.files() {
+		if changes := name == "postgres/oncepay" || name == "oncepay/database_url"; (before[name] != text) != changes {
+			t.Errorf("%s changed: %t", name, before[name] != text)
+		}
+	}
+	if made := v.files(); !strings.Contains(made["oncepay/database_url"], strings.TrimSpace(made["postgres/oncepay"])) {
+		t.Error("the workers have PostgreSQL's old password")
+	}
 }
 
 // TestPrepareRefuses: a name that is no user is none, whatever it looks like.
