@@ -25,8 +25,10 @@ random() {
   [ ${#secret} -eq 48 ] || fail 'no random bytes could be read'
 }
 
-# put FILE writes standard input; whoever reads FILE sees all of it or none.
+# put FILE writes standard input; whoever reads FILE sees all of it or none. What an interrupted run left is read-only, and not even root may
+# write to it here.
 put() {
+  rm -f "$1.new"
   cat >"$1.new"
   chmod 0444 "$1.new"
   mv -f "$1.new" "$1"
