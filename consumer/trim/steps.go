@@ -49,7 +49,7 @@ func (l *lane) trim(ctx context.Context, s streamState, cutoff time.Time) (_ str
 			return s, false, err
 		}
 	}
-	for full := s.above(highPercent); ; {
+	for full, start := s.above(highPercent), s.bytes; ; {
 		want := aged
 		if full {
 			want = max(want, s.wantForRoom())
@@ -73,7 +73,7 @@ func (l *lane) trim(ctx context.Context, s streamState, cutoff time.Time) (_ str
 		case b.own > s.last:
 			return s, false, errAhead
 		}
-		urgent := s.above(urgentPercent)
+		urgent := s.above(urgentPercent) || full && s.bytes > start // the publishers are faster
 		to := s.step(want, b.limit, l.pace.next(urgent))
 		if to <= s.first {
 			if held = b.limit <= s.first && (aged > s.first || s.above(highPercent)); held {

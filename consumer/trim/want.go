@@ -8,7 +8,7 @@ import (
 
 // A stream that is fuller than highPercent is trimmed, oldest first, until it is down to lowPercent or only what is not acked is left. To stop
 // at half, where all acked history might go, keeps what a rewind would read; the room for new intents between two looks is the same, since it
-// is what is above highPercent that counts. Above urgentPercent speed matters more than the publishers' pace.
+// is what is above highPercent that counts. Above urgentPercent, or where a round does not keep up, speed matters more than the publishers' pace.
 const (
 	highPercent   = 70
 	lowPercent    = 50
