@@ -200,6 +200,10 @@ func (a *Accounts) find(ctx context.Context, tenantID string) (*tenant, error) {
 	}
 	a.mu.Lock()
 	r := a.reading[tenantID]
+	if t, ok := a.tenants.Load(tenantID); ok { // asked again: a reading may have ended since
+		a.mu.Unlock()
+		return t.(*tenant), nil
+	}
 	if r == nil && !a.closed {
 		r = &reading{done: make(chan struct{})}
 		a.reading[tenantID] = r
