@@ -25,7 +25,7 @@
 //
 // A purge names a stream by its name and has no precondition; none of its other forms (by subject, by count, one message) has one either. A
 // stream that is deleted and made again between the last STREAM.INFO and the purge loses what was published to it in between. We keep that
-// time to one round trip, send nothing that is older than a second, take no connection that would buffer a purge for later, and say so loudly
+// time to one round trip, send nothing by what is older than two seconds, take no connection that would buffer a purge for later, and say so loudly
 // when the stream turns out to have been made anew around a purge. A durable that is deleted and made again, or set back, in that time loses
 // at most one step of acked history.
 //

@@ -15,8 +15,8 @@ var (
 	errStuck = errors.New("a purge succeeded and the messages are still there")
 )
 
-// freshFor is how old the last look may be when a purge is sent.
-const freshFor = time.Second
+// freshFor is how old the floors and the look after them may be when a purge is sent.
+const freshFor = 2 * time.Second
 
 // look reads the stream's state. A stream that was made anew since the last look may have lost messages to a purge that was on its way.
 func (l *lane) look(ctx context.Context) (streamState, error) {
@@ -58,12 +58,11 @@ func (l *lane) trim(ctx context.Context, s streamState, cutoff time.Time) (_ str
 			return s, false, nil
 		}
 		want = min(want, s.first+stepMax)
+		began, before := l.now(), s
 		b, err := l.bound(ctx, s, want)
 		if err != nil {
 			return s, false, err
 		}
-		began := l.now()
-		before := s
 		if s, err = l.look(ctx); err != nil {
 			return s, false, err
 		}
@@ -104,7 +103,7 @@ func (l *lane) trim(ctx context.Context, s streamState, cutoff time.Time) (_ str
 	}
 }
 
-// purge takes one step: everything below to. began is when the look at s was begun.
+// purge takes one step: everything below to. began is when the floors were asked for.
 func (l *lane) purge(ctx context.Context, s streamState, to uint64, began time.Time) (purged uint64, took time.Duration, err error) {
 	start := l.now()
 	if age := start.Sub(began); age < 0 || age > freshFor {
