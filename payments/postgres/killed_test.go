@@ -17,7 +17,7 @@ func TestBackendsKilled(t *testing.T) {
 	b := open(t)
 	ctx := context.Background()
 	s := b.another(Options{Clock: b.clock, PoolSize: 4, Committed: b.sent.add})
-	const n = 200
+	const n = 150
 	stop := make(chan struct{})
 	var killer, callers sync.WaitGroup
 	kills := 0
@@ -26,7 +26,7 @@ func TestBackendsKilled(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(15 * time.Millisecond):
 			}
 			var hit int
 			err := b.pool.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
