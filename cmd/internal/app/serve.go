@@ -262,11 +262,11 @@ func (v *service) run(ctx context.Context) error {
 	if v.front != nil {
 		g.add(v.front.name, httpBudget, v.front.run)
 	}
-	if v.trimmer != nil {
-		g.add("trim", trimBudget, v.trimmer.Run)
-	}
 	if v.worker != nil {
 		g.add("worker", v.settings.DrainBudget+5*time.Second, func(ctx context.Context) error { return v.worker.Run(ctx, v.settings.DrainBudget) })
+	}
+	if v.trimmer != nil {
+		g.add("trim", trimBudget, v.trimmer.Run) // after the worker: what a drain acks makes room still
 	}
 	if v.relay != nil {
 		g.add("relay", relayBudget, v.relay.Run)
