@@ -47,9 +47,9 @@ func NewMetrics() *Metrics {
 		}),
 		eventsSent:   prometheus.NewCounter(prometheus.CounterOpts{Name: "oncepay_outbox_sent_total", Help: "Outbox items stored in their stream."}),
 		eventsFailed: prometheus.NewCounter(prometheus.CounterOpts{Name: "oncepay_outbox_failed_total", Help: "Publishes of outbox items that failed or stayed unclear; each is tried again."}),
-		streamBytes: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "oncepay_stream_bytes", Help: "Bytes that a stream of intents holds."}, []string{"stream"}),
-		trimmed:     counters("stream_trimmed_messages_total", "Acked messages taken off a stream.", "stream"),
-		trimHeld:    counters("stream_trim_held_total", "Looks at which a stream should have been trimmed and could not be, by what held it.", "stream", "why"),
+		streamBytes:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "oncepay_stream_bytes", Help: "Bytes that a stream of intents holds."}, []string{"stream"}),
+		trimmed:      counters("stream_trimmed_messages_total", "Acked messages taken off a stream.", "stream"),
+		trimHeld:     counters("stream_trim_held_total", "Looks at which a stream should have been trimmed and could not be, by what held it.", "stream", "why"),
 	}
 	m.Registry.MustRegister(m.messages, m.settled, m.observations, m.taken, m.deadLetters, m.panics, m.inFlight, m.latency, m.eventsSent, m.eventsFailed,
 		m.streamBytes, m.trimmed, m.trimHeld,
