@@ -178,6 +178,44 @@ func (w workbench) wantStored(t *testing.T, group []*nats.Msg) {
 	}
 }
 
+// TestWhatLeavesTogether: the bounds of a batch in messages, in bytes, and in what
+// the server takes of one message.
+func TestWhatLeavesTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorkbench(t, 8<<20)
+	large := func(group []*nats.Msg, at ...int) []*nats.Msg {
+		for _, i := range at {
+			group[i].Data = make([]byte, 1<<20-200)
+		}
+		return group
+	}
+	for name, one := range map[string]struct {
+		group []*nats.Msg
+		n     int
+		batch bool
+	}{
+		"many":                      {w.group(1500, 10), atomicMax, true},
+		"large":                     {w.group(1000, 60_000), atomicBytes / (60_000 + atomicHeaders + 60), true},
+		"very large":                {w.group(100, 900_000), 100, false},
+		"few":                       {w.group(atomicFrom-1, 10), atomicFrom - 1, false},
+		"enough":                    {w.group(atomicFrom, 10), atomicFrom, true},
+		"one that leaves no room":   {large(w.group(100, 10), 40), 40, true},
+		"it, at the head":           {large(w.group(100, 10), 0), 1, false},
+		"it, near the head":         {large(w.group(100, 10), 7), 8, false},
+		"two of them":               {large(w.group(100, 10), 7, 12), 13, false},
+		"it, at the head of a few":  {large(w.group(atomicFrom, 10), 0), atomicFrom, false},
+		"it, at the head of enough": {large(w.group(atomicFrom+1, 10), 0), 1, false},
+	} {
+		n, batch := w.cut(one.group, true)
+		if batch != one.batch || n != one.n && (name != "large" || n < one.n-1 || n > one.n+1) {
+			t.Errorf("%s: %d, as a batch: %v; want %d, %v", name, n, batch, one.n, one.batch)
+		}
+		if n, batch := w.cut(one.group, false); n != len(one.group) || batch {
+			t.Errorf("%s, without batches: %d, %v", name, n, batch)
+		}
+	}
+}
+
 // TestABatchLeavesNoTrace: messages that were refused as a batch go out as they came.
 func TestABatchLeavesNoTrace(t *testing.T) {
 	t.Parallel()
@@ -207,5 +245,46 @@ func TestALaneSurvivesAPanic(t *testing.T) {
 		TenantID: "acme", IdempotencyKey: "k", Amount: 100, Currency: "usd", PaymentMethod: "pm_card_visa",
 	}}); err != nil {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestTheCourseOfABatch has one line for each rule that no server shows reliably.
+func TestTheCourseOfABatch(t *testing.T) {
+	t.Parallel()
+	refused := func(code jetstream.ErrorCode) answer {
+		return answer{refused: &jetstream.APIError{ErrorCode: code}, begun: true}
+	}
+	gone := answer{unsent: lostInBatch(nats.ErrDisconnected), begun: true}
+	away := answer{unsent: notStored(true, "there is no connection", nats.ErrDisconnected)}
+	silence := answer{doubt: context.DeadlineExceeded, begun: true}
+	for name, one := range map[string]struct {
+		unstamped bool
+		answers   []answer
+		steps     []step
+		doubt     bool
+	}{
+		"no connection":                 {answers: []answer{away}, steps: []step{stepEnd}},
+		"lost, and then no connection":  {answers: []answer{gone, away, away, away}, steps: []step{stepAgain, stepAgain, stepAgain, stepEnd}},
+		"lost, without an id":           {unstamped: true, answers: []answer{gone}, steps: []step{stepEnd}},
+		"silence, without an id":        {unstamped: true, answers: []answer{silence}, steps: []step{stepEnd}, doubt: true},
+		"silence, then a repeat":        {answers: []answer{silence, refused(10201)}, steps: []step{stepAgain, stepFind}, doubt: true},
+		"a repeat, then silence, again": {answers: []answer{gone, refused(10201)}, steps: []step{stepAgain, stepSingly}},
+		"doubt is not forgotten":        {answers: []answer{silence, gone, refused(10176), refused(10201)}, steps: []step{stepAgain, stepAgain, stepAgain, stepFind}, doubt: true},
+		"incomplete, twice":             {answers: []answer{refused(10176), gone, refused(10176)}, steps: []step{stepAgain, stepAgain, stepSingly}},
+		"crowded":                       {answers: []answer{refused(10210), refused(10167), refused(10158), refused(10210), refused(10210)}, steps: []step{stepPause, stepPause, stepPause, stepPause, stepSingly}},
+		"too large for the server":      {answers: []answer{{unsent: refusedToSend(nats.ErrMaxPayload), begun: true}}, steps: []step{stepSingly}},
+		"no stream":                     {answers: []answer{{unsent: refusedByServer(nats.ErrNoResponders), begun: true}}, steps: []step{stepSingly}},
+		"closed":                        {answers: []answer{{unsent: closedError()}}, steps: []step{stepSingly}},
+	} {
+		c := course{}
+		for i, a := range one.answers {
+			if got := c.next(a, !one.unstamped); got != one.steps[i] {
+				t.Errorf("%s: step %d is %d, want %d", name, i, got, one.steps[i])
+			}
+		}
+		fates := c.soften([]fate{{err: notStored(true, "full", nil).as(ErrStreamFull)}, {}})
+		if (c.doubt != nil) != one.doubt || (fates[0].err.Outcome == Unknown) != one.doubt || fates[1].err != nil {
+			t.Errorf("%s: doubt: %v, and a refusal is then %v", name, c.doubt, fates[0].err)
+		}
 	}
 }

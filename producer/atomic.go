@@ -32,6 +32,9 @@ type course struct {
 	// lost counts attempts without an answer, incomplete those that lost a message
 	// on the way, crowded those that met too many open batches.
 	lost, incomplete, crowded int
+	// begun: a message was handed to the connection. What is begun is brought to its
+	// end where that is possible; without a connection nothing is begun.
+	begun bool
 }
 
 // step is what to do after an attempt.
@@ -49,6 +52,7 @@ const (
 // next decides what to do after an attempt. stamped says that the stream recognises
 // the batch.
 func (c *course) next(a answer, stamped bool) step {
+	c.begun = c.begun || a.begun
 	switch {
 	case a.stored != nil:
 		return stepEnd
@@ -58,7 +62,7 @@ func (c *course) next(a answer, stamped bool) step {
 		switch {
 		case !a.unsent.Again, a.unsent.kind == errNoStream:
 			return stepSingly
-		case !stamped || !a.begun && c.doubt == nil:
+		case !stamped || !c.begun:
 			return stepEnd
 		}
 	default:
@@ -121,6 +125,9 @@ func (g *groupSender) atomic(ctx context.Context, group []*nats.Msg) []fate {
 		g.learn(a, next, len(group))
 		switch next {
 		case stepAgain:
+			if a.refused == nil {
+				g.notice(ctx)
+			}
 			if g.reconnected(ctx) {
 				continue
 			}
@@ -255,6 +262,24 @@ func probe(m *nats.Msg, id string) *nats.Msg {
 	p.Header.Set(schema.HeaderMsgID, id)
 	p.Header.Set(jetstream.ExpectedLastMsgIDHeader, id+"-never")
 	return p
+}
+
+// noticeWithin is how long the client may need to notice that its connection is
+// gone, after a write has failed.
+const noticeWithin = 20 * time.Millisecond
+
+// notice waits until the client knows of the end of the connection, if it has ended.
+func (g *groupSender) notice(ctx context.Context) {
+	if g.watch.ended() {
+		return
+	}
+	timer := time.NewTimer(noticeWithin)
+	defer timer.Stop()
+	select {
+	case <-g.watch.lost:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // reconnected waits for a connection, and reports whether there is one before ctx

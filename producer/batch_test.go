@@ -222,6 +222,27 @@ func TestBatchesRestWhereTheyAreRefused(t *testing.T) {
 	}
 }
 
+// TestBatchesRestLongerAndLonger where too many are open: every try costs a pause.
+func TestBatchesRestLongerAndLonger(t *testing.T) {
+	t.Parallel()
+	s := newScripted(t)
+	s.onCommit = func(int, []*nats.Msg) verdict { return verdict{code: 10210} }
+	p := s.publisher(producer.Options{})
+	var tried []int
+	before := 0
+	for i := range 10 {
+		messages := charges(fmt.Sprint(i), 25, payments.LaneInteractive)
+		results := p.PublishAll(testContext(t), messages)
+		s.holds(messages, results)
+		if commits, _, _ := s.counts(); commits != before {
+			before, tried = commits, append(tried, i)
+		}
+	}
+	if fmt.Sprint(tried) != "[0 2 5]" {
+		t.Errorf("batches were tried by the groups %v", tried)
+	}
+}
+
 // TestADuplicateAcceptsNothing: to a message without an id of ours JetStream does
 // not say so; whoever does has not stored it.
 func TestADuplicateAcceptsNothing(t *testing.T) {
@@ -233,6 +254,28 @@ func TestADuplicateAcceptsNothing(t *testing.T) {
 	r, err := s.publisher(producer.Options{}).Publish(testContext(t), charge("acme", "k", 100))
 	wantUnknown(t, r)
 	if !errors.Is(err, producer.ErrNotAcknowledged) || r.Sequence != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestALateAnswerSettlesNothing: what the stream says of a message whose caller was
+// told that nobody knows does not become the answer to the next one.
+func TestALateAnswerSettlesNothing(t *testing.T) {
+	t.Parallel()
+	s := newScripted(t)
+	var late *nats.Msg
+	s.onPlain = func(n int, m *nats.Msg) verdict {
+		if n == 1 {
+			late = m
+			return verdict{silent: true, drop: true}
+		}
+		s.reply(late, verdict{code: 10077, text: full}, "")
+		return verdict{}
+	}
+	p := s.publisher(producer.Options{AckTimeout: 500 * time.Millisecond})
+	r, _ := p.Publish(testContext(t), charge("acme", "first", 100))
+	wantUnknown(t, r)
+	if r, err := p.Publish(testContext(t), charge("acme", "second", 100)); err != nil || r.Sequence != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

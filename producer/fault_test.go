@@ -109,6 +109,49 @@ func TestABatchIsStoredOnceWhereverItIsCut(t *testing.T) {
 	}
 }
 
+// TestABatchWaitsForTheConnection that was lost under it, also if that takes a while.
+func TestABatchWaitsForTheConnection(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	proxy := devstacktest.NewProxy(t, f.url)
+	nc := connect(t, devstacktest.Via(t, f.url, proxy.Addr()))
+	p := f.publisher(t, nc, producer.Options{})
+	proxy.OnClientData(once("Nats-Batch-Id", 2, devstacktest.Cut, proxy.Cut))
+	messages := charges("k", 600, payments.LaneInteractive)
+	done := make(chan []producer.Result, 1)
+	lost := nc.StatusChanged(nats.RECONNECTING)
+	go func() { done <- p.PublishAll(testContext(t), messages) }()
+	receive(t, lost, "the loss of the connection")
+	time.AfterFunc(300*time.Millisecond, proxy.Heal)
+	results := receive(t, done, "the results")
+	f.agree(t, f.subjects.StreamIntents(), messages, results)
+	if got := outcomes(results); got[producer.Stored] != 600 {
+		t.Errorf("outcomes %v", got)
+	}
+}
+
+// TestAStreamThatIsAwayForAMoment: no stream takes the subject, and then one does.
+func TestAStreamThatIsAwayForAMoment(t *testing.T) {
+	t.Parallel()
+	s := newScripted(t)
+	s.subscription.Unsubscribe()
+	if err := s.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	nc := connect(t, s.fixture.url)
+	p := s.fixture.publisher(t, nc, producer.Options{})
+	done := make(chan producer.Result, 1)
+	go func() {
+		r, _ := p.Publish(testContext(t), charge("acme", "k", 100))
+		done <- r
+	}()
+	eventually(t, "the first try", func() bool { return nc.Stats().InMsgs > 0 }) // that there is nobody
+	s.listen()
+	if r := receive(t, done, "the result"); r.Outcome != producer.Stored {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestAStreamThatIsReplacedUnderABatch: the new one knows nothing of the batch's
 // beginning (10176).
 func TestAStreamThatIsReplacedUnderABatch(t *testing.T) {
@@ -260,7 +303,7 @@ func TestAGroupIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, devstacktest.NATS(t).URL(), 64<<20)
 	p := f.publisher(t, connect(t, f.url), producer.Options{MaxQueueBytes: 1 << 20})
-	messages := charges("k", 1500, payments.LaneInteractive)
+	messages := charges("k", 900, payments.LaneInteractive)
 	for i := range messages {
 		large(&messages[i], 20) // some 10 KiB
 	}
@@ -286,12 +329,15 @@ func TestPublishersUnderFire(t *testing.T) {
 			f := fixtureOn(t, devstacktest.NATS(t).URL(), 64<<20)
 			proxy := devstacktest.NewProxy(t, f.url)
 			fire := rand.New(rand.NewPCG(seed, 2))
-			var cuts int
+			var cuts, chunks int
 			var aim sync.Mutex
 			proxy.OnClientData(func(chunk []byte) devstacktest.Action {
 				aim.Lock()
 				defer aim.Unlock()
-				if !bytes.Contains(chunk, []byte("HPUB")) || fire.IntN(12) != 0 || cuts >= 60 {
+				if !bytes.Contains(chunk, []byte("HPUB")) || cuts >= 60 {
+					return devstacktest.Forward
+				}
+				if chunks++; chunks != 3 && fire.IntN(12) != 0 { // the third, so that there is one
 					return devstacktest.Forward
 				}
 				cuts++
@@ -309,7 +355,7 @@ func TestPublishersUnderFire(t *testing.T) {
 			var callers sync.WaitGroup
 			for c := range 3 {
 				callers.Go(func() {
-					for k := range 6 {
+					for k := range 4 {
 						some := charges(fmt.Sprintf("all-%d-%d", c, k), 300, payments.LaneInteractive)
 						note(some, p.PublishAll(testContext(t), some))
 					}
@@ -317,7 +363,7 @@ func TestPublishersUnderFire(t *testing.T) {
 			}
 			for c := range 40 {
 				callers.Go(func() {
-					for k := range 25 {
+					for k := range 15 {
 						m := charge("acme", fmt.Sprintf("one-%d-%d", c, k), 100)
 						r, _ := p.Publish(testContext(t), m)
 						note([]producer.Message{m}, []producer.Result{r})

@@ -99,7 +99,7 @@ func connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 }
 
 // patience bounds every wait of a test: what does not come by then never will.
-const patience = 30 * time.Second
+const patience = 20 * time.Second
 
 // receive waits for a value, and fails the test when none comes.
 func receive[T any](tb testing.TB, ch <-chan T, what string) T {

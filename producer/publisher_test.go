@@ -193,7 +193,7 @@ func TestNotStoredWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	server := ownNATS(t)
 	f := fixtureOn(t, server.URL(), 8<<20)
-	nc := connect(t, f.url)
+	nc := connect(t, f.url, nats.ReconnectBufSize(8<<20)) // which would keep messages, and send them later
 	p := f.publisher(t, nc, producer.Options{})
 	down := nc.StatusChanged(nats.RECONNECTING)
 	server.Stop()
@@ -201,6 +201,13 @@ func TestNotStoredWithoutAConnection(t *testing.T) {
 	before := nc.Stats().OutMsgs
 	r, _ := p.Publish(testContext(t), charge("acme", "k", 100))
 	wantNotStored(t, r, true, "no connection")
+	began := time.Now()
+	for _, r := range p.PublishAll(testContext(t), charges("k", 3000, payments.LaneInteractive)) {
+		wantNotStored(t, r, true, "no connection")
+	}
+	if took := time.Since(began); took > producer.DefaultAckTimeout/2 {
+		t.Errorf("it took %v to say that there is no connection", took)
+	}
 	if nc.Stats().OutMsgs != before {
 		t.Error("a message was buffered")
 	}
@@ -266,6 +273,9 @@ func TestUnknownWhenTheAnswerIsLost(t *testing.T) {
 	})
 	r, _ := p.Publish(testContext(t), charge("acme", "k", 100))
 	wantUnknown(t, r)
+	if !errors.Is(r.Err, nats.ErrDisconnected) {
+		t.Errorf("%v; want to know at once that the connection was lost", r.Err)
+	}
 	publishUntilStored(t, p, charge("acme", "k", 100))
 	if n := f.count(t, f.subjects.StreamIntents()); n != 3 {
 		t.Errorf("%d messages are stored, want the warm-up, the one nobody knew of and its repeat", n)

@@ -220,6 +220,36 @@ func TestCloseFlushesWhatIsQueued(t *testing.T) {
 	p.Close()
 }
 
+// TestCloseWaitsForALoneMessage, which is in its caller's hands and in no queue.
+func TestCloseWaitsForALoneMessage(t *testing.T) {
+	t.Parallel()
+	s := newScripted(t)
+	s.gate = make(chan struct{})
+	p := s.publisher(producer.Options{})
+	done := make(chan producer.Result, 1)
+	go func() {
+		r, _ := p.Publish(testContext(t), charge("acme", "lone", 100))
+		done <- r
+	}()
+	receive(t, s.held, "the message")
+	closed := make(chan struct{})
+	go func() {
+		p.Close()
+		close(closed)
+	}()
+	eventually(t, "the beginning of Close", p.Closing)
+	select {
+	case <-closed:
+		t.Error("Close returned with a message under way")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(s.gate)
+	if r := receive(t, done, "the result"); r.Outcome != producer.Stored {
+		t.Errorf("%+v", r)
+	}
+	receive(t, closed, "the end of Close")
+}
+
 // TestACallIsNotOvertakenForEver: a call that needs much room gets it although
 // callers of little come all the time.
 func TestACallIsNotOvertakenForEver(t *testing.T) {

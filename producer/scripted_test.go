@@ -2,6 +2,7 @@ package producer_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -35,7 +36,8 @@ type scripted struct {
 	onCommit func(n int, batch []*nats.Msg) verdict // n counts from 1
 	onPlain  func(n int, m *nats.Msg) verdict
 
-	held chan struct{} // told once a message waits at the gate
+	subscription *nats.Subscription
+	held         chan struct{} // told once a message waits at the gate
 
 	mu      sync.Mutex
 	open    map[string][]*nats.Msg
@@ -52,13 +54,19 @@ func newScripted(tb testing.TB) *scripted {
 		tb: tb, nc: connect(tb, url), open: map[string][]*nats.Msg{}, ids: map[string]uint64{}, held: make(chan struct{}, 1),
 		fixture: fixture{url: url, subjects: schema.Subjects{Prefix: devstacktest.Prefix(tb)}},
 	}
-	if _, err := s.nc.Subscribe(s.fixture.subjects.Prefix+".intent.*", s.message); err != nil {
-		tb.Fatal(err)
+	s.listen()
+	return s
+}
+
+func (s *scripted) listen() {
+	s.tb.Helper()
+	var err error
+	if s.subscription, err = s.nc.Subscribe(s.fixture.subjects.Prefix+".intent.*", s.message); err != nil {
+		s.tb.Fatal(err)
 	}
 	if err := s.nc.Flush(); err != nil {
-		tb.Fatal(err)
+		s.tb.Fatal(err)
 	}
-	return s
 }
 
 func (s *scripted) publisher(opts producer.Options) *producer.Publisher {
@@ -152,7 +160,7 @@ func (s *scripted) reply(m *nats.Msg, v verdict, good string) {
 }
 
 func (s *scripted) say(to string, body []byte) {
-	if err := s.nc.Publish(to, body); err != nil {
+	if err := s.nc.Publish(to, body); err != nil && !errors.Is(err, nats.ErrConnectionClosed) { // which the end of the test closes
 		s.tb.Errorf("the script cannot answer: %v", err)
 	}
 }
