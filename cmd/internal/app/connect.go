@@ -86,6 +86,9 @@ func natsLogging(log *slog.Logger) []nats.Option {
 	}
 }
 
+// noPeers is JetStream's "no suitable peers for placement": the servers of a cluster that has just come up have not all found each other.
+const noPeers jetstream.ErrorCode = 10005
+
 // natsAway reports whether NATS may only be away, or not ready yet: what it refuses (credentials, a certificate) will not mend itself.
 func natsAway(err error) bool {
 	for _, away := range []error{
@@ -98,7 +101,7 @@ func natsAway(err error) bool {
 	}
 	var network net.Error
 	var api *jetstream.APIError
-	return errors.As(err, &network) && !badCertificate(err) || errors.As(err, &api) && api.Code == 503 || errors.Is(err, jetstream.ErrJetStreamNotEnabled) ||
+	return errors.As(err, &network) && !badCertificate(err) || errors.As(err, &api) && (api.Code == 503 || api.ErrorCode == noPeers) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) ||
 		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
 }
 

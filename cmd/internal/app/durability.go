@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -13,22 +14,31 @@ var errNoMonitor = &UsageError{"ONCEPAY_NATS_MONITOR_URL: is required with a liv
 
 // checkSync refuses live money on a broker that acknowledges before it syncs: by default JetStream does so for up to two minutes, and what a
 // machine loses with its page cache was acknowledged to its producer. Every server of a cluster has a monitoring endpoint of its own, and all
-// that are given are asked.
-func checkSync(ctx context.Context, s Settings) error {
+// that are given are asked; most of them must answer.
+func checkSync(ctx context.Context, s Settings, log *slog.Logger) error {
 	if s.NATSSyncConfirmed {
 		return nil
 	}
 	if s.NATSMonitorURL == "" {
 		return errNoMonitor
 	}
-	for monitor := range strings.SplitSeq(s.NATSMonitorURL, ",") {
+	monitors := strings.Split(s.NATSMonitorURL, ",")
+	var away []error
+	for _, monitor := range monitors {
 		always, err := syncsAlways(ctx, strings.TrimSpace(monitor))
-		if err != nil {
-			return &UsageError{"ONCEPAY_NATS_MONITOR_URL: the sync policy of NATS cannot be read: " + OneLine(err.Error())}
-		}
-		if !always {
+		switch {
+		case err != nil:
+			away = append(away, err)
+		case !always:
 			return &UsageError{"ONCEPAY_NATS_URL: NATS acknowledges messages before they are synced to disk; set `jetstream { sync_interval: always }` on every server, then start again"}
 		}
+	}
+	// A server that is down must not keep a worker from starting again: what a majority has synced is not lost.
+	if 2*len(away) >= len(monitors) {
+		return &UsageError{"ONCEPAY_NATS_MONITOR_URL: the sync policy of NATS cannot be read: " + OneLine(away[0].Error())}
+	}
+	for _, err := range away {
+		log.Warn("the sync policy of one NATS server could not be read; a majority syncs every write", "error", OneLine(err.Error()))
 	}
 	return nil
 }

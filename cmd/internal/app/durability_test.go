@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,6 +35,9 @@ func TestCheckSync(t *testing.T) {
 		"with a slash":        {Settings{NATSMonitorURL: always + "/"}, ""},
 		"all of a cluster":    {Settings{NATSMonitorURL: always + ", " + always}, ""},
 		"one of a cluster":    {Settings{NATSMonitorURL: always + "," + lazy}, "sync_interval: always"},
+		"one is away":         {Settings{NATSMonitorURL: always + ",http://127.0.0.1:1," + always}, ""},
+		"half are away":       {Settings{NATSMonitorURL: always + ",http://127.0.0.1:1"}, "cannot be read"},
+		"one away, one lazy":  {Settings{NATSMonitorURL: always + ",http://127.0.0.1:1," + lazy}, "sync_interval: always"},
 		"not synced":          {Settings{NATSMonitorURL: lazy}, "sync_interval: always"},
 		"confirmed":           {Settings{NATSMonitorURL: lazy, NATSSyncConfirmed: true}, ""},
 		"nobody knows":        {Settings{}, "ONCEPAY_NATS_MONITOR_URL: is required"},
@@ -44,7 +48,7 @@ func TestCheckSync(t *testing.T) {
 		"nobody there":        {Settings{NATSMonitorURL: "http://127.0.0.1:1"}, "cannot be read"},
 		"the embedded server": {Settings{NATSMonitorURL: devstacktest.NATS(t).MonitorURL()}, ""},
 	} {
-		err := checkSync(t.Context(), c.s)
+		err := checkSync(t.Context(), c.s, slog.New(slog.DiscardHandler))
 		var usage *UsageError
 		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &usage) || !strings.Contains(usage.Text, c.want) || strings.Contains(usage.Text, "\n")) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -52,7 +56,7 @@ func TestCheckSync(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := checkSync(ctx, Settings{NATSMonitorURL: always}); err == nil {
+	if err := checkSync(ctx, Settings{NATSMonitorURL: always}, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a cancelled question was answered")
 	}
 }

@@ -140,7 +140,7 @@ func (v *service) connect(ctx context.Context) (err error) {
 		return err
 	}
 	if own, _ := v.accounts.Account(ctx, ""); own.Livemode {
-		if err := checkSync(ctx, s); err != nil {
+		if err := checkSync(ctx, s, v.log); err != nil {
 			return err
 		}
 	}
