@@ -22,6 +22,15 @@ type ahead interface {
 	last(ctx context.Context, tenant string) (uint64, error)
 	// next is the tenant's first message at from or after it; nil: it has none.
 	next(ctx context.Context, tenant string, from uint64) (*jetstream.RawStreamMsg, error)
+	// read begins to read the tenant's messages at from.
+	read(ctx context.Context, tenant string, from uint64) (aheadReader, error)
+}
+
+// aheadReader reads one tenant's messages in their order, many with one question.
+type aheadReader interface {
+	// more returns up to n messages; fewer: the stream has no more now.
+	more(n int) ([]*jetstream.RawStreamMsg, error)
+	close(ctx context.Context)
 }
 
 // position is where a lane's stream and consumer are.
@@ -121,4 +130,52 @@ func (o *onStream) get(ctx context.Context, tenant string, read func(context.Con
 		return nil, nil
 	}
 	return m, err
+}
+
+// readerIdle is how long the server keeps a reader that nobody asks.
+const readerIdle = 10 * time.Second
+
+// subjectReader is an ephemeral consumer of one subject. It acks nothing and holds nothing back.
+type subjectReader struct {
+	stream   jetstream.Stream
+	consumer jetstream.Consumer
+}
+
+func (o *onStream) read(ctx context.Context, tenant string, from uint64) (aheadReader, error) {
+	subject, err := o.subject(tenant)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
+	defer cancel()
+	c, err := o.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubject: subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, AckPolicy: jetstream.AckNonePolicy,
+		InactiveThreshold: readerIdle, MemoryStorage: true, Replicas: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &subjectReader{stream: o.stream, consumer: c}, nil
+}
+
+func (r *subjectReader) more(n int) ([]*jetstream.RawStreamMsg, error) {
+	batch, err := r.consumer.FetchNoWait(n)
+	if err != nil {
+		return nil, err
+	}
+	var list []*jetstream.RawStreamMsg
+	for msg := range batch.Messages() {
+		meta, err := msg.Metadata()
+		if err != nil {
+			return list, err
+		}
+		list = append(list, &jetstream.RawStreamMsg{Subject: msg.Subject(), Sequence: meta.Sequence.Stream, Header: msg.Headers(), Data: msg.Data(), Time: meta.Timestamp})
+	}
+	return list, batch.Error()
+}
+
+func (r *subjectReader) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
+	defer cancel()
+	_ = r.stream.DeleteConsumer(ctx, r.consumer.CachedInfo().Name) // else it ends when nobody has asked it for a while
 }

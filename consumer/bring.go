@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -13,15 +14,19 @@ import (
 // The bounds of what is brought at a look.
 const (
 	tenantsAtOnce = 16
-	admitsAtOnce  = 64
-	// waveMax messages of one tenant are read one after another and stored together; at most readsMax at a look.
-	waveMax  = 32
-	readsMax = 256
-	// windowMin tickets of a tenant wait to be taken at least. A tenant that asks for more within refillSoon gets twice as many, one that does
-	// not for refillLate half.
-	windowMin  = 8
-	refillSoon = 250 * time.Millisecond
-	refillLate = 2 * time.Second
+	admitsAtOnce  = 256
+	readsMax      = 1024 // of one tenant
+	readMax       = 128  // with one question
+	// Up to readOneByOne messages of a tenant are asked for one by one; for more there are at most readersMax readers.
+	readOneByOne = windowMin
+	readersMax   = 8
+	// windowMin tickets of a tenant are brought at first. When half of them are taken the next are; windowGrowth times as many if none was left
+	// by then, and half as many if that took longer than refillLate.
+	windowMin    = 8
+	windowGrowth = 4
+	refillLate   = 2 * time.Second
+	// ticketsPerSlot times as many tickets as there are slots wait at most, so that the next ones are there when those are done.
+	ticketsPerSlot = 2
 	// layoffTime is how long a tenant is left to another process that has been found to scout for it.
 	layoffTime = time.Second
 )
@@ -29,92 +34,105 @@ const (
 // fateScouted is the fate of a message whose payment was stored before its turn.
 const fateScouted = "scouted"
 
-// bring stores the next payments of tenants that have less than their share in flight.
-func (s *scout) bring(ctx, work context.Context) error {
+// bring begins to store the next payments of tenants that have less than their share in flight.
+func (s *scout) bring(ctx, work context.Context) {
 	now := s.w.Clock.Now()
 	inFlight := s.w.tally.of(s.lane.lane)
 	share := s.share(inFlight)
-	room := s.w.slots.most(s.lane.lane) - s.due.unclaimed.all()
-	var failed error
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	seats := make(chan struct{}, tenantsAtOnce)
 	for _, t := range s.horizon.open {
+		if t.busy.Load() {
+			continue
+		}
+		room := s.ticketsMax() - s.due.unclaimed.all() - int(s.underWay.Load())
 		n := min(s.wanted(t, inFlight[t.tenant], share, now), room)
 		if n <= 0 || ctx.Err() != nil {
 			continue
 		}
-		room -= n
-		seats <- struct{}{}
-		all.Go(func() {
-			defer func() { <-seats }()
-			if err := s.bringTenant(ctx, work, t, n); err != nil {
-				mu.Lock()
-				failed = err
-				mu.Unlock()
-			}
+		select {
+		case s.seats <- struct{}{}:
+		default:
+			continue // at the next look
+		}
+		t.busy.Store(true)
+		t.window, t.refill = n+s.due.unclaimed.of(t.tenant), now
+		s.underWay.Add(int64(n))
+		s.bringing.Go(func() {
+			defer func() {
+				s.underWay.Add(int64(-n))
+				t.busy.Store(false)
+				<-s.seats
+			}()
+			s.went(ctx, s.bringTenant(ctx, work, t, n))
 		})
 	}
-	all.Wait()
 	s.setShares(now)
-	return failed
+}
+
+// ticketsMax is how many tickets of the lane may wait before nothing more is brought.
+func (s *scout) ticketsMax() int { return ticketsPerSlot * s.w.slots.most(s.lane.lane) }
+
+// comes reports whether the tenant's messages come by themselves, as many as it has a right to or nearly: in a stream that is well mixed a tenant
+// is now a little above its share, now a little below.
+func (s *scout) comes(tenant string) bool {
+	return s.came[tenant] > 0 && 2*s.tenants*s.came[tenant] >= s.cameAll
 }
 
 // wanted is how many payments of the tenant are to be stored now.
-func (s *scout) wanted(t *tenantAhead, inFlight, share int, now time.Time) int {
-	if t.empty() || !t.known || t.laidOff(now) {
+func (s *scout) wanted(t *tenantAhead, inFlight, share int, now time.Time) (n int) {
+	if t.empty() || !t.known || t.laidOff(now) || s.comes(t.tenant) {
 		return 0
 	}
-	lately := now.Sub(t.brought) < broughtLately
-	if !lately {
-		// Who is near its share is left alone: in a stream that is well mixed it is now a little above it, now a little below.
-		share = (share + 1) / 2
+	// Who is being served by tickets has its share of them, and goes on having it.
+	enough := (share + 1) / 2
+	if now.Sub(t.brought) < broughtLately {
+		enough = 2 * share
 	}
-	if inFlight >= share {
+	if inFlight >= enough {
 		return 0
 	}
 	waiting := s.due.unclaimed.of(t.tenant)
 	if waiting > t.window/2 {
 		return 0
 	}
+	window := t.window
 	switch waited := now.Sub(t.refill); {
-	case t.window == 0 || waited > refillLate || waited < 0:
-		t.window = max(windowMin, t.window/2)
-	case waited < refillSoon:
-		t.window *= 2
+	case window == 0:
+		window = min(windowMin, share)
+	case waiting == 0 && waited >= 0 && waited < refillLate:
+		window *= windowGrowth
+	case waited > refillLate:
+		window = max(min(windowMin, share), window/2)
 	}
-	t.window = min(t.window, max(1, share))
-	return t.window - waiting
+	return max(0, min(window, s.ticketsMax())-waiting)
 }
 
 // bringTenant stores up to n of the tenant's next payments.
 func (s *scout) bringTenant(ctx, work context.Context, t *tenantAhead, n int) error {
-	t.refill = s.w.Clock.Now()
-	stored := 0
-	for reads := 0; stored < n && reads < readsMax && !t.empty(); {
-		w := &wave{}
-		err := s.sendWave(ctx, work, t, w, min(n-stored, waveMax))
-		w.handlers.Wait()
-		reads += w.reads
-		stored += w.stored
+	for reads := 0; n > 0 && reads < readsMax && !t.empty(); {
+		list, err := s.next(ctx, t, n)
+		w := s.store(work, list)
+		reads += len(list)
+		n -= w.stored
 		if w.stored > 0 {
 			t.brought = s.w.Clock.Now()
+		}
+		if w.stored+w.others > 0 {
 			s.w.slots.setHungry(s.lane.lane, forTickets, true)
 			s.due.wakeUp()
 		}
-		if w.failedAt > 0 {
-			t.low, t.known = min(t.low, w.failedAt), false
-			return nil // the store is away; noteStore has it
-		}
-		if w.unknown {
+		switch {
+		case w.failedAt > 0:
+			s.back(ctx, t, w.failedAt)
+			return nil // the store is away, and noteStore has it
+		case w.unknown:
 			t.nothing() // whatever it sends is refused, in its turn
 			return nil
-		}
-		if err != nil || ctx.Err() != nil {
+		case err != nil || ctx.Err() != nil:
 			return err
-		}
-		if w.others > 0 && w.stored == 0 {
+		case w.others > 0 && w.stored == 0:
 			t.layoff = s.w.Clock.Now().Add(s.spread(layoffTime))
+			return nil
+		case w.stored == 0 && len(list) == 0:
 			return nil
 		}
 	}
@@ -124,11 +142,97 @@ func (s *scout) bringTenant(ctx, work context.Context, t *tenantAhead, n int) er
 	return nil
 }
 
+// next reads up to n of the tenant's next messages.
+func (s *scout) next(ctx context.Context, t *tenantAhead, n int) (list []*jetstream.RawStreamMsg, err error) {
+	if n > readOneByOne {
+		if err := s.openReader(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	if t.reader == nil {
+		return s.nextOneByOne(ctx, t, min(n, readOneByOne))
+	}
+	all, err := t.reader.more(min(n, readMax))
+	for _, m := range all {
+		if m.Sequence >= t.low { // not delivered meanwhile
+			list = append(list, m)
+			t.pass(m.Sequence)
+		}
+	}
+	if err != nil || len(all) == 0 {
+		s.closeReader(ctx, t)
+	}
+	if err == nil && len(all) == 0 { // a slow server is silent, too
+		return s.nextOneByOne(ctx, t, 1)
+	}
+	return list, err
+}
+
+func (s *scout) nextOneByOne(ctx context.Context, t *tenantAhead, n int) (list []*jetstream.RawStreamMsg, err error) {
+	for len(list) < n && !t.empty() && ctx.Err() == nil {
+		m, err := s.ahead.next(ctx, t.tenant, t.low)
+		if err != nil {
+			return list, err
+		}
+		if m == nil {
+			t.nothing()
+			break
+		}
+		list = append(list, m)
+		t.pass(m.Sequence)
+	}
+	return list, nil
+}
+
+// openReader gives the tenant a reader, unless too many others have one.
+func (s *scout) openReader(ctx context.Context, t *tenantAhead) (err error) {
+	s.readersMu.Lock()
+	free := t.reader == nil && len(s.readers) < readersMax
+	if free {
+		s.readers[t] = true
+	}
+	s.readersMu.Unlock()
+	if !free {
+		return nil
+	}
+	if t.reader, err = s.ahead.read(ctx, t.tenant, t.low); err != nil {
+		s.forgetReader(t)
+	}
+	return err
+}
+
+func (s *scout) closeReader(ctx context.Context, t *tenantAhead) {
+	if t.reader != nil {
+		t.reader.close(ctx)
+		s.forgetReader(t)
+	}
+}
+
+func (s *scout) forgetReader(t *tenantAhead) {
+	t.reader = nil
+	s.readersMu.Lock()
+	defer s.readersMu.Unlock()
+	delete(s.readers, t)
+}
+
+// closeReaders closes those that have had nothing to do for a while, or all.
+func (s *scout) closeReaders(ctx context.Context, all bool) {
+	now := s.w.Clock.Now()
+	for t := range maps.Clone(s.readers) {
+		if all || t.empty() || now.Sub(t.refill).Abs() > readerIdle/2 {
+			s.closeReader(ctx, t)
+		}
+	}
+}
+
+// back lets the scout have the tenant's messages again, from a sequence on.
+func (s *scout) back(ctx context.Context, t *tenantAhead, from uint64) {
+	s.closeReader(ctx, t)
+	t.low, t.known = min(t.low, from), false
+}
+
 // wave is some messages of one tenant that are stored together.
 type wave struct {
-	handlers sync.WaitGroup
-	reads    int
-
 	mu       sync.Mutex
 	stored   int    // new tickets
 	others   int    // tickets that wait and were stored by somebody else
@@ -136,26 +240,19 @@ type wave struct {
 	unknown  bool   // there is no such tenant
 }
 
-// sendWave reads up to n messages and begins to store their payments.
-func (s *scout) sendWave(ctx, work context.Context, t *tenantAhead, w *wave, n int) error {
-	for w.reads < n && !t.empty() && ctx.Err() == nil {
-		m, err := s.ahead.next(ctx, t.tenant, t.low)
-		if err != nil {
-			return err
-		}
-		if m == nil {
-			t.nothing()
-			return nil
-		}
-		w.reads++
-		t.low, t.known, t.high = m.Sequence+1, m.Sequence < t.high, max(t.high, m.Sequence)
+// store stores the payments of messages.
+func (s *scout) store(ctx context.Context, list []*jetstream.RawStreamMsg) *wave {
+	w := &wave{}
+	var all sync.WaitGroup
+	for _, m := range list {
 		s.admits <- struct{}{}
-		w.handlers.Go(func() {
+		all.Go(func() {
 			defer func() { <-s.admits }()
-			s.admit(work, m, w)
+			s.admit(ctx, m, w)
 		})
 	}
-	return nil
+	all.Wait()
+	return w
 }
 
 // admit stores the payment of one message without claiming it. Whatever is not a clean new intent is left to the lane.

@@ -66,9 +66,9 @@ func (d *due) look(ctx, work context.Context) (pause, next time.Duration) {
 	case more:
 		return 0, 0
 	case room > 0:
-		pause = budgetPause + time.Duration(d.w.Random(int64(budgetPause)))
-		pause = min(pause, max(0, pause-d.w.Clock.Now().Sub(began)))
-		return pause, min(max(0, room-pause), d.w.PollInterval)
+		took := max(0, d.w.Clock.Now().Sub(began)) // tokens have come meanwhile
+		pause = max(0, budgetPause+time.Duration(d.w.Random(int64(budgetPause)))-took)
+		return pause, max(0, min(room, d.w.PollInterval)-took-pause)
 	default:
 		return 0, d.w.PollInterval
 	}

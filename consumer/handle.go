@@ -47,6 +47,7 @@ func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
 		w.bury(ctx, m, r, *r.refusal)
 		return
 	}
+	w.tally.note(r.lane, r.tenant)
 	defer w.tally.begin(r.lane, r.tenant)()
 	w.admit(ctx, m, r)
 }

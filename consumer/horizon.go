@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"sync/atomic"
 	"time"
 )
 
@@ -25,10 +26,12 @@ type tenantAhead struct {
 	known     bool // there is one, as far as can be told without asking
 	swept     bool // high is not merely the stream's end
 
-	window  int       // how many of its tickets may wait to be taken
-	brought time.Time // when the scout last stored one
-	refill  time.Time // when it was last asked for more
-	layoff  time.Time // until then another process scouts for it
+	busy    atomic.Bool // some of its messages are being brought: nothing else here may be touched
+	reader  aheadReader // nil: none is open
+	window  int         // how many of its tickets may wait to be taken
+	brought time.Time   // when the scout last stored one
+	refill  time.Time   // when it was last asked for more
+	layoff  time.Time   // until then another process scouts for it
 }
 
 // laidOff reports whether the tenant is left to another process. A clock that was set back does not make it long.
@@ -45,6 +48,12 @@ func (t *tenantAhead) advance(delivered uint64) {
 	if t.low <= delivered {
 		t.low, t.known = delivered+1, false
 	}
+}
+
+// pass notes that the scout has had the message.
+func (t *tenantAhead) pass(sequence uint64) {
+	t.high = max(t.high, sequence)
+	t.low, t.known = sequence+1, sequence < t.high
 }
 
 // nothing notes that no message of the tenant is at low or after it.

@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,6 +24,8 @@ const (
 	probeTime    = 100 * time.Millisecond
 	probeRest    = 10 // as scoutRest, for probes
 	probesAtOnce = 8
+	// setBack: a consumer that is so much further back than before was set back. By a message or two it goes back by itself.
+	setBack = 1000
 	// broughtLately: for so long a tenant counts as one that is served by tickets.
 	broughtLately = 2 * time.Second
 )
@@ -41,19 +44,27 @@ type scout struct {
 
 	horizon horizon
 	admits  chan struct{} // bounds the payments being stored at once
+	seats   chan struct{} // and the tenants whose messages are being brought
+
+	bringing  sync.WaitGroup
+	underWay  atomic.Int64 // payments that are being brought
+	readersMu sync.Mutex
+	readers   map[*tenantAhead]bool // tenants whose readers are open
 
 	delivered uint64 // at the last look
 	from      uint64 // delivered when the pace was last measured
 	measured  time.Time
-	pace      float64       // messages delivered in a second, by all workers
-	listed    time.Time     // when the tenants were last listed
-	listRest  time.Duration // and how long not again
-	probing   time.Duration // how long the last look probed
-	tenants   int           // with work, at the last look; 0: not known
+	pace      float64        // messages delivered in a second, by all workers
+	listed    time.Time      // when the tenants were last listed
+	listRest  time.Duration  // and how long not again
+	probing   time.Duration  // how long the last look probed
+	tenants   int            // with work, at the last look; 0: not known
+	came      map[string]int // whose messages came by themselves between the last two looks
+	cameAll   int
 }
 
 func newScout(l *lane, d *due, a ahead) *scout {
-	return &scout{w: l.w, lane: l, due: d, ahead: a, admits: make(chan struct{}, admitsAtOnce)}
+	return &scout{w: l.w, lane: l, due: d, ahead: a, admits: make(chan struct{}, admitsAtOnce), seats: make(chan struct{}, tenantsAtOnce), readers: map[*tenantAhead]bool{}}
 }
 
 // run looks ahead until ctx ends. It begins late: a message that ends every process that reads it must not keep the lane from getting
@@ -61,35 +72,36 @@ func newScout(l *lane, d *due, a ahead) *scout {
 func (s *scout) run(ctx, work context.Context) {
 	timer := time.NewTimer(s.spread(scoutEvery))
 	defer timer.Stop()
+	defer s.closeReaders(work, true)
+	defer s.bringing.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.due.unclaimed.scout:
-			timer.Reset(scoutGap) // what is asked for meanwhile is brought together
-			select {
-			case <-ctx.Done():
+			if !wait(ctx, scoutGap) { // what is asked for meanwhile is brought together
 				return
-			case <-timer.C:
+			}
+			if s.tenants > 0 && !s.w.away() {
+				s.bring(ctx, work)
 			}
 		case <-timer.C:
+			timer.Reset(s.look(ctx, work))
 		}
-		timer.Reset(s.look(ctx, work))
 	}
 }
 
 // look looks once, if there is anything to see, and says when to look again.
 func (s *scout) look(ctx, work context.Context) time.Duration {
+	s.bringing.Wait()
+	s.closeReaders(ctx, false)
 	if !s.lane.behind() || s.w.away() {
 		s.stand()
 		return s.spread(scoutEvery)
 	}
 	began := s.w.Clock.Now()
-	err := s.round(ctx, work)
-	if err != nil && ctx.Err() == nil && s.w.seldom.now("scout of "+s.lane.stream, s.w.Clock.Now()) {
-		s.w.Log.Warn("the scout cannot look ahead; payments of a small tenant wait behind a large backlog, as in any queue", "stream", s.lane.stream, "error", err)
-	}
-	if err != nil {
+	if !s.went(ctx, s.round(ctx, work)) {
+		s.stand()
 		return s.spread(5 * scoutEvery)
 	}
 	every := scoutEvery
@@ -97,6 +109,14 @@ func (s *scout) look(ctx, work context.Context) time.Duration {
 		every = scoutHeldEvery
 	}
 	return s.spread(max(every, s.w.Clock.Now().Sub(began), probeRest*s.probing))
+}
+
+// went tells, once in a while, of an error, and reports whether there was none.
+func (s *scout) went(ctx context.Context, err error) bool {
+	if err != nil && ctx.Err() == nil && s.w.seldom.now("scout of "+s.lane.stream, s.w.Clock.Now()) {
+		s.w.Log.Warn("the scout cannot look ahead; payments of a small tenant wait behind a large backlog, as in any queue", "stream", s.lane.stream, "error", err)
+	}
+	return err == nil
 }
 
 // spread is d, give or take a fifth, so that workers look at different times.
@@ -107,6 +127,7 @@ func (s *scout) spread(d time.Duration) time.Duration {
 // stand ends what a look has set.
 func (s *scout) stand() {
 	s.tenants = 0
+	s.w.tally.idle(s.lane.lane)
 	s.w.slots.setShare(s.lane.lane, evenShare)
 }
 
@@ -116,7 +137,8 @@ func (s *scout) round(ctx, work context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h := &s.horizon; !h.created.Equal(p.created) || p.delivered < s.delivered {
+	if h := &s.horizon; !h.created.Equal(p.created) || p.delivered+setBack < s.delivered {
+		s.closeReaders(ctx, true)
 		h.reset(p.created)
 		s.measured, s.pace, s.listed, s.tenants = time.Time{}, 0, time.Time{}, 0
 	}
@@ -143,7 +165,12 @@ func (s *scout) round(ctx, work context.Context) error {
 	if err := s.probe(ctx); err != nil {
 		return err
 	}
-	return s.bring(ctx, work)
+	s.came, s.cameAll = s.w.tally.came(s.lane.lane), 0
+	for _, n := range s.came {
+		s.cameAll += n
+	}
+	s.bring(ctx, work)
+	return nil
 }
 
 // since is the time since then, if the clock was not set back.
@@ -157,7 +184,7 @@ func (s *scout) measure() {
 		if span < scoutEvery/2 {
 			return
 		}
-		s.pace = float64(s.delivered-s.from) / span.Seconds()
+		s.pace = max(0, float64(s.delivered)-float64(s.from)) / span.Seconds()
 	}
 	s.from, s.measured = s.delivered, now
 }
@@ -249,7 +276,7 @@ func (s *scout) find(ctx context.Context, t *tenantAhead) error {
 func (s *scout) share(inFlight map[string]int) int {
 	tenants := len(inFlight)
 	for _, t := range s.horizon.open {
-		if inFlight[t.tenant] == 0 && t.known && !t.empty() {
+		if inFlight[t.tenant] == 0 && (t.busy.Load() || t.known && !t.empty()) {
 			tenants++
 		}
 	}
@@ -261,7 +288,7 @@ func (s *scout) share(inFlight map[string]int) int {
 func (s *scout) setShares(now time.Time) {
 	served := 0
 	for _, t := range s.horizon.open {
-		if now.Sub(t.brought) < broughtLately || t.laidOff(now) {
+		if t.busy.Load() || now.Sub(t.brought) < broughtLately || t.laidOff(now) {
 			served++
 		}
 	}

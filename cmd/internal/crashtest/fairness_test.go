@@ -208,3 +208,57 @@ func TestSingleBehindBacklog(t *testing.T) {
 		})
 	}
 }
+
+// Tenants with many payments share: behind a backlog of another each gets about its part of what is done, whatever bounds that.
+func TestTenantsShare(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		lane        payments.Lane
+		limits      stripesim.Limits
+		rate        float64
+		concurrency int
+		workers     int
+		rivals      []string
+		each        int // payments of each rival that are looked at
+	}{
+		"unlimited": {lane: payments.LaneInteractive, concurrency: 512, workers: 1, rivals: []string{rival}, each: 2000},
+		"three tenants, slow calls": {lane: payments.LaneInteractive, concurrency: 96, workers: 1, limits: stripesim.Limits{LatencyMS: 100}, rivals: []string{rival, third},
+			each: 800},
+		"two workers": {lane: payments.LaneBulk, concurrency: 96, workers: 2, limits: stripesim.Limits{LatencyMS: 100}, rivals: []string{rival}, each: 1500},
+		"at 100 a second": {lane: payments.LaneInteractive, concurrency: 256, workers: 1, limits: stripesim.Limits{RPS: 100, Burst: 10, LatencyMS: 50}, rate: 100,
+			rivals: []string{rival, third}, each: 150},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrowd(t, test.limits)
+			c.backlog(tenant, test.lane, 0, 50_000)
+			for _, r := range test.rivals {
+				c.backlog(r, test.lane, 0, 5000)
+			}
+			for range test.workers {
+				c.work(test.concurrency, test.rate)
+			}
+			for _, r := range test.rivals {
+				c.awaitDone(r, test.each/4)
+			}
+			began, before := time.Now(), map[string]int{}
+			for owner := range c.settled {
+				before[owner] = c.done(owner)
+			}
+			for _, r := range test.rivals {
+				c.awaitDone(r, before[r]+test.each)
+			}
+			all, parts := 0, map[string]int{}
+			for owner := range c.settled {
+				parts[owner] = c.done(owner) - before[owner]
+				all += parts[owner]
+			}
+			t.Logf("%v in %v, %d stored before their turn", parts, time.Since(began), c.stored.Load())
+			for _, owner := range append([]string{tenant}, test.rivals...) {
+				fair := float64(all) / float64(1+len(test.rivals))
+				if part := float64(parts[owner]); part < 0.6*fair || part > 1.5*fair {
+					t.Errorf("%s: %.0f of %d, and %.0f would be fair", owner, part, all, fair)
+				}
+			}
+		})
+	}
+}
