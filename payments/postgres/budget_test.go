@@ -233,6 +233,29 @@ func TestBudgetClock(t *testing.T) {
 	}
 }
 
+// TestMarkOfWrongClock: an empty bucket and its mark that tickets wait, both written by a clock which was ahead, do not keep what is due waiting for
+// that clock's time, also when nothing new comes.
+func TestMarkOfWrongClock(t *testing.T) {
+	t.Parallel()
+	for _, lane := range []payments.Lane{payments.LaneInteractive, payments.LaneBulk} {
+		for _, ahead := range []time.Duration{10 * time.Second, time.Minute, 100 * 365 * 24 * time.Hour} {
+			b := paced(t, 100)
+			b.clock.Advance(ahead)
+			b.flush(b.requests(20, "acme", "ahead", lane, account)...)
+			b.clock.Advance(-ahead)
+			for _, r := range b.requests(3, "acme", "now", lane, account) {
+				r.Claim = false // as of a tenant whose account is not known yet
+				b.admit(r)
+			}
+			b.taking(lane, 5)
+			b.clock.Advance(100 * time.Millisecond)
+			if got := b.taking(lane, 5); len(got.Claims) != 3 {
+				t.Errorf("%s, %s ahead: %d of 3 taken", lane, ahead, len(got.Claims))
+			}
+		}
+	}
+}
+
 // TestBudgetIsMissing: a budget that somebody has deleted is a full one.
 func TestBudgetIsMissing(t *testing.T) {
 	t.Parallel()

@@ -117,7 +117,7 @@ func (s *Store) findDue(ctx context.Context, t taking) ([]dueTicket, error) {
 			&d.there, &wait, &marked)
 		d.tenant = tenant.String
 		copy(d.id[:], id)
-		d.marked = time.Duration(min(marked, 60) * float64(time.Second))
+		d.marked = time.Duration(min(marked, 3600) * float64(time.Second))
 		return d, err
 	})
 }
@@ -167,7 +167,8 @@ func newPlan(due []dueTicket, lane payments.Lane, limit int) plan {
 			}
 		}
 		// A mark that holds long enough need not be written again, nor one by bulk that yields: what it would stop is stopped.
-		if a.room > 0 || a.waits && a.budget.tokens < 1 && a.marked < a.budget.wait(lane, 0)+markLeft {
+		least := a.budget.wait(lane, 0)
+		if a.room > 0 || a.waits && a.budget.tokens < 1 && (a.marked < least+markLeft || a.marked > least+markWrong) {
 			p.payers = append(p.payers, account)
 		}
 	}
@@ -186,6 +187,10 @@ func newPlan(due []dueTicket, lane payments.Lane, limit int) plan {
 
 // markLeft is how long after the next token a mark must still hold, of the 100 ms with which it is written.
 const markLeft = 50 * time.Millisecond
+
+// markWrong is how much longer a mark holds that a wrong clock has written. It is written again, and the time of the tokens with it: they would not
+// grow before that clock's time comes, and where nothing new is admitted nobody else writes the row.
+const markWrong = 5 * time.Second
 
 // takeColumns are the parameters of the statement that gives the planned tickets out.
 func (s *Store) takeColumns(t taking, p plan) []any {
