@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -77,6 +78,9 @@ func read(m *nats.Msg) (ack, error) {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
 		return ack{}, nats.ErrNoResponders
 	}
+	if a, ok := readPlain(m.Data); ok {
+		return a, nil
+	}
 	var a answerTo
 	if err := json.Unmarshal(m.Data, &a); err != nil {
 		return ack{}, jetstream.ErrInvalidJSAck
@@ -89,3 +93,24 @@ func read(m *nats.Msg) (ack, error) {
 	}
 	return ack{stream: a.Stream, sequence: a.Sequence, duplicate: a.Duplicate}, nil
 }
+
+// readPlain reads the acknowledgement of a stored message in the one form in which
+// servers write it. It is read for every message, and a JSON decoder is not cheap.
+func readPlain(data []byte) (a ack, ok bool) {
+	rest, ok := bytes.CutPrefix(data, []byte(`{"stream":"`))
+	if !ok {
+		return ack{}, false
+	}
+	name, rest, ok := bytes.Cut(rest, []byte(`", "seq":`))
+	if !ok || len(name) == 0 || bytes.ContainsFunc(name, needsDecoder) {
+		return ack{}, false
+	}
+	digits, ok := bytes.CutSuffix(rest, []byte("}"))
+	if !ok || len(digits) == 0 || digits[0] == '0' {
+		return ack{}, false
+	}
+	sequence, err := strconv.ParseUint(string(digits), 10, 64)
+	return ack{stream: string(name), sequence: sequence}, err == nil
+}
+
+func needsDecoder(r rune) bool { return r <= ' ' || r >= 0x7F || r == '"' || r == '\\' }

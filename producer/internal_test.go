@@ -2,12 +2,14 @@ package producer
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -220,4 +222,28 @@ func TestAPollThatAnOverflowOvertook(t *testing.T) {
 	if idle, _ := q.idle(); idle {
 		t.Error("idle, and item 2 was never polled")
 	}
+}
+
+// FuzzReadPlain: the short way to read an acknowledgement says what the long way
+// says, or nothing.
+func FuzzReadPlain(f *testing.F) {
+	for _, s := range []string{
+		`{"stream":"PAYMENTS_INTENTS", "seq":7}`, `{"stream":"S", "seq":18446744073709551615}`, `{"stream":"S", "seq":18446744073709551616}`,
+		`{"stream":"S", "seq":7,"duplicate": true}`, `{"stream":"S", "seq":7,"batch":"b","count":3}`, `{"stream":"", "seq":7}`, `{"stream":"S", "seq":0}`,
+		`{"stream":"S", "seq":-7}`, `{"stream":"S", "seq":07}`, `{"stream":"S", "seq":7e2}`, `{"stream":"a\u0041", "seq":7}`, `{"stream":"S", "seq":7}}`,
+		`{"error":{"code":400,"err_code":10077},"stream":"S","seq":0}`, `{"stream":"S", "seq":7, "error":{"code":400}}`, "",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, ok := readPlain(data)
+		if !ok {
+			return
+		}
+		var long answerTo
+		if err := json.Unmarshal(data, &long); err != nil || long.Error != nil || long.Duplicate || a.duplicate ||
+			!utf8.Valid(data) || long.Stream != a.stream || long.Sequence != a.sequence || a.sequence == 0 || a.stream == "" {
+			t.Errorf("%q is read as %+v; the decoder says %+v, %v", data, a, long, err)
+		}
+	})
 }

@@ -15,6 +15,7 @@ import (
 // each waits longer. Whatever is queued while a group is under way leaves with the
 // next.
 type lane struct {
+	stream  string
 	group   *coalesce.Group[[]*nats.Msg, []fate]
 	sender  *groupSender
 	timeout time.Duration
@@ -24,8 +25,8 @@ type lane struct {
 	turn  sync.Mutex // held while a group is under way
 }
 
-func newLane(sender *groupSender, opts Options, closing <-chan struct{}) *lane {
-	l := &lane{sender: sender, timeout: opts.AckTimeout, closing: closing}
+func newLane(stream string, sender *groupSender, opts Options, closing <-chan struct{}) *lane {
+	l := &lane{stream: stream, sender: sender, timeout: opts.AckTimeout, closing: closing}
 	l.group = coalesce.New(coalesce.Options[[]*nats.Msg]{
 		MaxBatch: opts.MaxGroup, MaxQueue: opts.MaxQueue,
 		MaxWeight: opts.MaxGroup, Weight: func(messages []*nats.Msg) int { return len(messages) },
@@ -49,7 +50,7 @@ func (l *lane) do(ctx context.Context, messages []*nats.Msg) []fate {
 			return same(1, fate{err: closedError()})
 		default:
 		}
-		return l.send(context.WithoutCancel(ctx), messages)
+		return l.sender.lone(context.WithoutCancel(ctx), l.timeout, messages)
 	}
 	fates, err := l.group.Do(ctx, messages)
 	switch {
@@ -75,18 +76,14 @@ func (l *lane) flush(ctx context.Context, batch [][]*nats.Msg) ([]coalesce.Resul
 			messages = append(messages, one...)
 		}
 	}
-	fates := l.send(ctx, messages)
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	fates := l.sender.send(ctx, messages)
 	results := make([]coalesce.Result[[]fate], len(batch))
 	for i, one := range batch {
 		results[i].Value, fates = fates[:len(one):len(one)], fates[len(one):]
 	}
 	return results, nil
-}
-
-func (l *lane) send(ctx context.Context, messages []*nats.Msg) []fate {
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
-	defer cancel()
-	return l.sender.send(ctx, messages)
 }
 
 // close refuses further messages and waits for those that are queued or under way.

@@ -22,54 +22,41 @@ type Message struct {
 	Traceparent string
 }
 
-// outgoing is a message that is ready to be sent, or the reason why it never is.
-type outgoing struct {
-	id  payments.ID
-	msg *nats.Msg
-	err *Error
-}
-
-// prepare checks and encodes a message. It does not touch the network.
-func (p *Publisher) prepare(ctx context.Context, m Message) outgoing {
-	out := outgoing{id: m.Intent.ID()}
+// prepare checks and encodes a message. It does not touch the network. The payment's
+// id is not made here: it is not sent, and may as well be made while others wait.
+func (p *Publisher) prepare(ctx context.Context, m Message) (*nats.Msg, *Error) {
 	intent := m.Intent.Normalized()
 	if message := payments.CheckTenantID(intent.TenantID); message != "" {
-		out.err = invalid(payments.ReasonInvalid, "tenant_id", message)
-		return out
+		return nil, invalid(payments.ReasonInvalid, "tenant_id", message)
 	}
 	if payments.ReservedKey(intent.IdempotencyKey) {
-		out.err = invalid(payments.ReasonKeyInvalid, "idempotency_key", `must not contain "`+payments.ChildSeparator+`": it is reserved for the payments of a batch`)
-		return out
+		return nil, invalid(payments.ReasonKeyInvalid, "idempotency_key", `must not contain "`+payments.ChildSeparator+`": it is reserved for the payments of a batch`)
 	}
 	if field := intent.CardField(); field != "" {
-		out.err = invalid(payments.ReasonCardNumber, field, "contains what looks like a card number: send a Stripe payment_method instead, and never card data")
-		return out
+		return nil, invalid(payments.ReasonCardNumber, field, "contains what looks like a card number: send a Stripe payment_method instead, and never card data")
 	}
 	if err := intent.Validate(); err != nil {
-		out.err = notStored(false, "the intent is not valid", err).as(ErrInvalid)
-		return out
+		return nil, notStored(false, "the intent is not valid", err).as(ErrInvalid)
 	}
 	route, err := p.route(m.Lane, intent.TenantID)
 	if err != nil {
-		out.err = err
-		return out
+		return nil, err
 	}
 	body, encodeErr := schema.EncodeIntent(wire(intent))
 	if encodeErr != nil {
-		out.err = notStored(false, "the intent cannot be encoded", encodeErr).as(ErrInvalid)
-		return out
+		return nil, notStored(false, "the intent cannot be encoded", encodeErr).as(ErrInvalid)
 	}
-	out.msg = nats.NewMsg(route.subject)
-	out.msg.Data = body
-	out.msg.Header.Set(jetstream.ExpectedStreamHeader, route.stream)
+	msg := nats.NewMsg(route.subject)
+	msg.Data = body
+	msg.Header.Set(jetstream.ExpectedStreamHeader, route.stream)
 	trace := m.Traceparent
 	if trace == "" && p.opts.Traceparent != nil {
 		trace = p.opts.Traceparent(ctx)
 	}
 	if validTraceparent(trace) {
-		out.msg.Header.Set(schema.HeaderTraceparent, trace)
+		msg.Header.Set(schema.HeaderTraceparent, trace)
 	}
-	return out
+	return msg, nil
 }
 
 func invalid(reason payments.Reason, field, message string) *Error {
@@ -87,10 +74,10 @@ func (p *Publisher) route(lane payments.Lane, tenant string) (route, *Error) {
 	)
 	switch lane {
 	case 0, payments.LaneInteractive:
-		r.stream = p.subjects.StreamIntents()
+		r.stream = p.interactive.stream
 		r.subject, err = p.subjects.Intent(tenant)
 	case payments.LaneBulk:
-		r.stream = p.subjects.StreamBulk()
+		r.stream = p.bulk.stream
 		r.subject, err = p.subjects.Bulk(tenant)
 	default:
 		return r, notStored(false, "there is no such lane: use the interactive or the bulk lane", nil).as(ErrInvalid)

@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,6 +20,27 @@ var inFlight = &Error{Message: "is in flight"}
 func (g *groupSender) plain(ctx context.Context, group []*nats.Msg) []fate {
 	fates := make([]fate, len(group))
 	g.round(ctx, group, nil, fates)
+	g.sendAway(ctx, group, fates)
+	return fates
+}
+
+// lone sends a group of one. Its time counts once it is sent.
+func (g *groupSender) lone(ctx context.Context, timeout time.Duration, group []*nats.Msg) []fate {
+	g.watch.begin()
+	g.inbox.begin()
+	fates := []fate{{err: g.hand(ctx, group[0], 0)}}
+	runtime.Gosched() // the connection's writer goes first, everything below can wait
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if fates[0].err == inFlight {
+		g.collect(ctx, fates, 1)
+	}
+	g.sendAway(ctx, group, fates)
+	return fates
+}
+
+// sendAway tries messages again that no stream has taken.
+func (g *groupSender) sendAway(ctx context.Context, group []*nats.Msg, fates []fate) {
 	for range g.blips {
 		var away []int
 		for i, f := range fates {
@@ -27,11 +49,10 @@ func (g *groupSender) plain(ctx context.Context, group []*nats.Msg) []fate {
 			}
 		}
 		if len(away) == 0 || !sleep(ctx, blipPause) {
-			break
+			return
 		}
 		g.round(ctx, group, away, fates)
 	}
-	return fates
 }
 
 // round sends the chosen messages, all where chosen is nil, and waits for all of

@@ -68,17 +68,17 @@ func (p *Publisher) publishLane(ctx context.Context, l *lane, messages []Message
 		if p.laneOf(m.Lane) != l {
 			continue
 		}
-		out := p.prepare(ctx, m)
-		results[i].PaymentID = out.id
-		if out.err != nil {
-			results[i].settle(ack{}, out.err)
+		results[i].PaymentID = m.Intent.ID()
+		msg, err := p.prepare(ctx, m)
+		if err != nil {
+			results[i].settle(ack{}, err)
 			continue
 		}
-		if !next.takes(out.msg, p.opts.MaxGroup) && len(next.messages) > 0 {
+		if !next.takes(msg, p.opts.MaxGroup) && len(next.messages) > 0 {
 			ready <- next
 			next = parcel{}
 		}
-		next.add(i, out.msg, p.least())
+		next.add(i, msg, p.least())
 	}
 	if len(next.messages) > 0 {
 		ready <- next

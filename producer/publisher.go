@@ -80,14 +80,14 @@ func New(nc *nats.Conn, subjects schema.Subjects, opts Options) (*Publisher, err
 	}
 	p := &Publisher{subjects: subjects, opts: opts, pipe: pipe, closing: make(chan struct{})}
 	p.room = newRoom(opts.MaxQueueBytes, p.closing)
-	for _, l := range []**lane{&p.interactive, &p.bulk} {
+	for stream, l := range map[string]**lane{subjects.StreamIntents(): &p.interactive, subjects.StreamBulk(): &p.bulk} {
 		sender := &groupSender{
 			jitter: mathrand.N[time.Duration], stamp: rand.Text, patience: max(opts.AckTimeout/2, 1), blips: 2, atomicMax: opts.MaxGroup,
 		}
 		if err := sender.attach(pipe); err != nil {
 			return nil, err
 		}
-		*l = newLane(sender, opts, p.closing)
+		*l = newLane(stream, sender, opts, p.closing)
 	}
 	return p, nil
 }
@@ -111,15 +111,14 @@ func (p *Publisher) Close() {
 // what was done in its name.
 func (p *Publisher) Publish(ctx context.Context, m Message) (Result, error) {
 	var r [1]Result
-	out := p.prepare(ctx, m)
-	r[0].PaymentID = out.id
-	if out.err != nil {
-		r[0].settle(ack{}, out.err)
-		return r[0], r[0].Err
+	msg, err := p.prepare(ctx, m)
+	if err != nil {
+		r[0].settle(ack{}, err)
+	} else {
+		one := parcel{messages: []*nats.Msg{msg}, index: []int{0}, room: max(msg.Size(), p.least())}
+		p.deliver(ctx, p.laneOf(m.Lane), one, r[:])
 	}
-	var one parcel
-	one.add(0, out.msg, p.least())
-	p.deliver(ctx, p.laneOf(m.Lane), one, r[:])
+	r[0].PaymentID = m.Intent.ID()
 	return r[0], r[0].Err
 }
 
