@@ -11,6 +11,9 @@ import (
 // all of them together.
 const throttleEvery = time.Second
 
+// throttleLimit is how long it may take: the caller's lease runs meanwhile, and the outcome that it has is not recorded.
+const throttleLimit = 2 * throttleEvery
+
 // Throttle implements payments.Store: it halves what is left of the account's rate, which grows back to the setting within 30 s.
 func (s *Store) Throttle(ctx context.Context, a payments.Account) error {
 	if s.opts.Rate == 0 || a.ID == "" {
@@ -24,6 +27,8 @@ func (s *Store) Throttle(ctx context.Context, a payments.Account) error {
 		return nil
 	}
 	// Tried once: the caller has an outcome to record, and the next 429 says it again.
+	ctx, cancel := context.WithTimeout(ctx, throttleLimit)
+	defer cancel()
 	err := s.makeBudgets(ctx, []payments.Account{a})
 	if err == nil {
 		_, err = s.pool.Exec(ctx, query("throttle"), a.ID, a.Livemode, s.now(), s.opts.Rate)

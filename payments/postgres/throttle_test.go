@@ -149,3 +149,24 @@ func TestThrottleAway(t *testing.T) {
 		t.Errorf("%v a second", got)
 	}
 }
+
+// TestThrottleSilence: a PostgreSQL that does not answer keeps nobody from recording what Stripe said.
+func TestThrottleSilence(t *testing.T) {
+	t.Parallel()
+	b := paced(t, 100)
+	s := b.another(Options{Clock: b.clock, Rate: 100, PoolSize: 1})
+	only, err := s.pool.Acquire(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	patience, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := s.Throttle(patience, account); !payments.Retryable(err) || patience.Err() != nil {
+		t.Errorf("PostgreSQL is silent: %v", err)
+	}
+	only.Release()
+	b.throttle(s, account)
+	if got := b.rate(account); got != 50 {
+		t.Errorf("said again: %v a second", got)
+	}
+}
