@@ -92,37 +92,32 @@ func (f *flow) isHolding() bool {
 type pull struct {
 	flow *flow
 	rest *rest
-	left int // messages that are not decided, those that did not come included
-	full bool
+	full bool // it asked for all that the window allowed
 }
 
-// begin begins a pull of n messages; full says that it is all that the window allows.
+// begin begins a pull of n messages.
 func (f *flow) begin(n int, full bool, r *rest) *pull {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.undecided += n
-	return &pull{flow: f, rest: r, left: n, full: full}
+	return &pull{flow: f, rest: r, full: full}
 }
 
-// decided notes that the fate of a message is known. absent ends those that did not come.
-func (p *pull) decided() { p.decide(1, false) }
-
-func (p *pull) absent(n int) {
-	if n > 0 {
-		p.decide(n, true)
-	}
-}
-
-func (p *pull) decide(n int, absent bool) {
+// decided notes that the fate of a message is known. Each that found room opens the window by one more, as far as the window is what holds the
+// lane back.
+func (p *pull) decided(room bool) {
 	f := p.flow
-	waiting := f.unclaimed.pulledNow()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.undecided -= n
-	p.left -= n
-	p.full = p.full && !absent
-	if p.left == 0 && p.full && waiting <= f.window/2 {
-		f.window = min(2*f.window, f.most)
+	if f.undecided--; p.full && room {
+		f.window = min(f.window+1, f.most)
 	}
 	poke(f.changed)
+}
+
+// absent ends those that did not come.
+func (p *pull) absent(n int) {
+	p.flow.mu.Lock()
+	defer p.flow.mu.Unlock()
+	p.flow.undecided -= n
 }

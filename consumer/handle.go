@@ -13,8 +13,9 @@ import (
 
 // handle takes one message from its bytes to its ack.
 func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
-	decided := sync.OnceFunc(from.pull.decided)
-	defer decided()
+	var once sync.Once
+	decided := func(room bool) { once.Do(func() { from.pull.decided(room) }) }
+	defer decided(true)
 	if !w.gate.enter(ctx, 1) {
 		return
 	}
@@ -59,7 +60,7 @@ type held struct {
 	origin     payments.MessageOrigin
 	deliveries int
 	published  time.Time
-	decided    func() // its payment is stored, or will not be now
+	decided    func(room bool) // to be told once its fate is known, and whether there was room for it
 }
 
 func (m held) wire() message {
@@ -80,7 +81,7 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 		// The lane waits for such tickets of its own to be taken.
 		w.due(r.lane).unclaimed.add(r.tenant, a.Payment.ID, true)
 	}
-	m.decided()
+	m.decided(err == nil && a.Wait == 0)
 	switch {
 	case errors.Is(err, errDealtWith):
 		return
