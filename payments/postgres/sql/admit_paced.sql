@@ -41,7 +41,7 @@ stored AS (
         CASE WHEN given THEN stripe_account END, given AND livemode, given,
         CASE WHEN given THEN clock.now END, CASE WHEN given THEN clock.now END, clock.now, clock.now
     FROM decided, clock ORDER BY ord
-    ON CONFLICT DO NOTHING
+    ON CONFLICT DO NOTHING -- see admit.sql
     RETURNING tenant_id, id
 ),
 inserted AS MATERIALIZED (
