@@ -28,7 +28,7 @@ func Decide(p Payment, o Observation, now time.Time, triesMax int) (Transition, 
 		return decideDecline(p, o), nil
 	case ObservedInvalid:
 		return decideInvalid(p, o), nil
-	case ObservedNotSent, ObservedHeldBack, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked:
+	case ObservedNotSent, ObservedHeldBack, ObservedAccountUnknown, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked:
 		return decideNothingExecuted(p, o, triesMax), nil
 	case ObservedKeyConflict:
 		return unknown(p, ReasonKeyConflict, nextLook(p, o)), nil
@@ -96,6 +96,8 @@ func decideNothingExecuted(p Payment, o Observation, triesMax int) Transition {
 		t.Reason, t.CountTry, nothingLeft = ReasonNotSent, true, true
 	case ObservedHeldBack:
 		t.Reason, nothingLeft = ReasonHeldBack, true
+	case ObservedAccountUnknown:
+		t.Reason, nothingLeft = ReasonAccountUnknown, true
 	case ObservedForeignAccount:
 		t.Reason, t.Delay, nothingLeft = ReasonAccountChanged, Delay{Long: true}, true
 	case ObservedUnauthorized:

@@ -267,7 +267,7 @@ func (s *situation) checkEvidence(pi *PaymentIntent) {
 	case StatusStalled:
 		s.must(s.o.Kind == ObservedNotSent && !s.doubt && s.p.Tries+1 >= testTriesMax, "stalled only by the last try that did not leave")
 	case StatusWaiting:
-		s.must(!s.doubt && slices.Contains([]ObservationKind{ObservedNotSent, ObservedHeldBack, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked}, s.o.Kind),
+		s.must(!s.doubt && slices.Contains([]ObservationKind{ObservedNotSent, ObservedHeldBack, ObservedAccountUnknown, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked}, s.o.Kind),
 			"waiting only if nothing was executed, ever")
 	}
 	if pi != nil && s.p.Status != StatusPending {
@@ -293,7 +293,7 @@ func (s *situation) checkDoubt(pi *PaymentIntent) {
 	if !s.doubt && slices.Contains([]ObservationKind{ObservedUnclear, ObservedKeyConflict, ObservedInUse}, s.o.Kind) && s.p.Status != StatusPending {
 		s.must(s.t.Status == StatusUnknown, "a send without a definite answer is unknown")
 	}
-	left := slices.Contains([]ObservationKind{ObservedNotSent, ObservedHeldBack, ObservedForeignAccount}, s.o.Kind)
+	left := slices.Contains([]ObservationKind{ObservedNotSent, ObservedHeldBack, ObservedAccountUnknown, ObservedForeignAccount}, s.o.Kind)
 	if s.t.ClearSubmit {
 		s.must(left && s.p.FirstSubmitAt.IsZero() || s.absent(), "first_submit_at is cleared only if nothing left, ever, or absence is proven")
 	}

@@ -27,6 +27,8 @@ const (
 	ObservedNotSent ObservationKind = "not_sent"
 	// ObservedHeldBack: our own last check before the write refused it: the lease, the re-send window or expires_at; no byte left.
 	ObservedHeldBack ObservationKind = "held_back"
+	// ObservedAccountUnknown: the Stripe account of the payment's tenant cannot be used, since its key or its account could not be read; no byte left.
+	ObservedAccountUnknown ObservationKind = "account_unknown"
 	// ObservedForeignAccount: the payment is pinned to another Stripe account or mode than the one we are connected to; no byte left.
 	ObservedForeignAccount ObservationKind = "foreign_account"
 	// ObservedUnclear: bytes were sent and nothing that followed says what became of them: time-outs, resets, 5xx, garbage.
@@ -44,7 +46,8 @@ const (
 func ObservationKinds() []ObservationKind {
 	return []ObservationKind{
 		ObservedAnswer, ObservedDecline, ObservedInvalid, ObservedUnauthorized, ObservedKeyConflict, ObservedInUse, ObservedLocked,
-		ObservedRateLimited, ObservedNotSent, ObservedHeldBack, ObservedForeignAccount, ObservedUnclear, ObservedRecords, ObservedNoRecords, ObservedObject,
+		ObservedRateLimited, ObservedNotSent, ObservedHeldBack, ObservedAccountUnknown, ObservedForeignAccount, ObservedUnclear, ObservedRecords,
+		ObservedNoRecords, ObservedObject,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 const (
 	ReasonNotSent         = "not_sent"
 	ReasonHeldBack        = "held_back"
+	ReasonAccountUnknown  = "account_unknown"
 	ReasonAccountChanged  = "account_changed"
 	ReasonRateLimited     = "rate_limited"
 	ReasonLocked          = "lock_timeout"

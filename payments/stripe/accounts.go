@@ -124,7 +124,7 @@ func (a *Accounts) Account(ctx context.Context, tenantID string) (payments.Accou
 func (a *Accounts) Submit(ctx context.Context, s payments.Submission) payments.Observation {
 	g, t, err := a.gateway(ctx, s.Payment.TenantID)
 	if err != nil {
-		return held(payments.ObservedHeldBack, s.Payment, t, err)
+		return held(payments.ObservedAccountUnknown, s.Payment, t, err)
 	}
 	return a.noticed(t, g, g.Submit(ctx, s))
 }

@@ -397,11 +397,11 @@ func TestSlowAccountHoldsUpNobody(t *testing.T) {
 	}
 	p := b.order("keyed", keyedAccount)
 	o := b.Submit(t.Context(), submission(p))
-	if o.Kind != payments.ObservedHeldBack || !strings.Contains(o.Detail, "is being read") || o.Account != (payments.Account{ID: keyedAccount}) {
+	if o.Kind != payments.ObservedAccountUnknown || !strings.Contains(o.Detail, "is being read") || o.Account != (payments.Account{ID: keyedAccount}) {
 		t.Errorf("a payment of the tenant: %s (%s) at %+v", o.Kind, o.Detail, o.Account)
 	}
 	decided, err := payments.Decide(testPayment(), o, b.Now(), 20)
-	if err != nil || decided.Status != payments.StatusWaiting || !decided.ClearSubmit || decided.CountTry {
+	if err != nil || decided.Status != payments.StatusWaiting || decided.Reason != payments.ReasonAccountUnknown || !decided.ClearSubmit || decided.CountTry {
 		t.Errorf("it is decided as %+v, %v", decided, err)
 	}
 	for _, tenant := range []string{"plain", "connected"} {
@@ -487,7 +487,7 @@ func TestBrokenTenantIsMended(t *testing.T) {
 			}
 			p := b.order("keyed", keyedAccount)
 			for _, o := range []payments.Observation{b.Submit(t.Context(), submission(p)), b.Look(t.Context(), p, nil)} {
-				if o.Kind != payments.ObservedHeldBack && o.Kind != payments.ObservedNoRecords || !strings.Contains(o.Detail, "keyed") || o.RetryAfter <= 0 {
+				if o.Kind != payments.ObservedAccountUnknown && o.Kind != payments.ObservedNoRecords || !strings.Contains(o.Detail, "keyed") || o.RetryAfter <= 0 {
 					t.Errorf("%s (%s), retry after %s", o.Kind, o.Detail, o.RetryAfter)
 				}
 				noSecrets(t, o)
@@ -559,7 +559,7 @@ func TestConnectedAccountOutOfReach(t *testing.T) {
 	b := newBank(t)
 	b.ways.set("gone", Way{Connected: "acct_1Gone"})
 	b.refused(t, "gone", "acct_1Gone", "ONCEPAY_STRIPE_KEY", "connect it")
-	if o := b.Submit(t.Context(), submission(b.order("gone", "acct_1Gone"))); o.Kind != payments.ObservedHeldBack {
+	if o := b.Submit(t.Context(), submission(b.order("gone", "acct_1Gone"))); o.Kind != payments.ObservedAccountUnknown {
 		t.Errorf("%s (%s)", o.Kind, o.Detail)
 	}
 	if len(b.posts()) != 0 {
@@ -599,7 +599,7 @@ func TestSwappedKeyIsRefused(t *testing.T) {
 	for _, a := range []*Accounts{first, second} {
 		b.Accounts = a
 		b.refused(t, "keyed", keyedAccount, otherAccount)
-		if o := b.Submit(t.Context(), submission(p)); o.Kind != payments.ObservedHeldBack {
+		if o := b.Submit(t.Context(), submission(p)); o.Kind != payments.ObservedAccountUnknown {
 			t.Errorf("%s (%s)", o.Kind, o.Detail)
 		}
 		if o := b.Look(t.Context(), p, nil); o.Kind != payments.ObservedNoRecords {
@@ -800,7 +800,7 @@ func TestUnknownTenants(t *testing.T) {
 	if _, err := b.Account(t.Context(), "plain2"); payments.ErrorCode(err) != payments.CodeUnavailable {
 		t.Errorf("the error is %v", err)
 	}
-	if o := b.Submit(t.Context(), submission(b.order("plain2", ownAccount))); o.Kind != payments.ObservedHeldBack {
+	if o := b.Submit(t.Context(), submission(b.order("plain2", ownAccount))); o.Kind != payments.ObservedAccountUnknown {
 		t.Errorf("%s (%s)", o.Kind, o.Detail)
 	}
 	b.known(t, "new") // known already

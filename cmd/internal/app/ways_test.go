@@ -81,7 +81,7 @@ func TestServeTenantsOfTheirOwn(t *testing.T) {
 	}
 	until(t, "the broken tenant's payment waits", func() bool {
 		pay, err := store.FindByKey(t.Context(), "broken", "order-1")
-		return err == nil && pay.Status == payments.StatusWaiting && pay.Reason == payments.ReasonHeldBack
+		return err == nil && pay.Status == payments.StatusWaiting && pay.Reason == payments.ReasonAccountUnknown
 	})
 	for _, c := range sim.Ledger().Charges {
 		if tenants[c.Metadata["oncepay_tenant"]] != c.Account {

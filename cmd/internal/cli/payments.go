@@ -70,11 +70,18 @@ func findPayment(ctx context.Context, store *postgres.Store, args []string, tena
 	return store.FindAnywhere(ctx, id)
 }
 
+// remedies say what only a person can do about a payment that waits for this reason. For others there is nothing to do: they are tried again.
+var remedies = map[string]string{
+	payments.ReasonAccountUnknown: "its tenant's Stripe account cannot be used: `oncepay doctor` says why (stripe_tenants), and so does the workers' log",
+	payments.ReasonAccountChanged: "connect the Stripe account that it began with, shown below: `oncepay doctor` says which is connected (stripe_account, stripe_tenants)",
+	payments.ReasonAuthentication: "Stripe refuses the key: check ONCEPAY_STRIPE_KEY, or the tenant's own (`oncepay tenants list`)",
+}
+
 // printPayment shows a payment to a person: what it is, where it stands and why, and how it came there.
 func (s *shared) printPayment(p payments.Payment, timeline []payments.Entry) error {
 	lines := [][2]string{
 		{"payment", p.ID.Format(p.Kind)}, {"tenant", p.TenantID}, {"key", p.IdempotencyKey}, {"amount", payments.FormatAmount(p.Amount, p.Currency)},
-		{"status", string(p.ShownStatus())}, {"reason", p.Reason}, {"customer", p.Customer}, {"payment method", p.PaymentMethod},
+		{"status", string(p.ShownStatus())}, {"reason", p.Reason}, {"what to do", remedies[p.Reason]}, {"customer", p.Customer}, {"payment method", p.PaymentMethod},
 		{"description", p.Description}, {"Stripe", p.StripePaymentIntent}, {"account", p.StripeAccount},
 	}
 	if p.Failure != nil {

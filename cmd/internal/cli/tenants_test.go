@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
@@ -94,4 +95,22 @@ func TestTenantsRefused(t *testing.T) {
 		t.Errorf("created: %v", d)
 	}
 	b.fails(b.run("tenants", "create", "odd", "--stripe-key", "file:/run/sk_live_hunter2"), exitUsage, "--stripe-key: looks like a key")
+}
+
+// TestHeldBackSaysWhatToDo: whoever looks at a payment that waits for its tenant's account is told so, and where it is told what is wrong.
+func TestHeldBackSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, migrate)
+	b.json("tenants", "create", "demo", "--stripe-key", "file:"+filepath.Join(t.TempDir(), "missing.key"))
+	b.serve()
+	r := b.run(intentFlags("order-1", "--wait", "--within", "500ms")...)
+	for deadline := time.Now().Add(20 * time.Second); r.code != exitOK || !strings.Contains(r.out, "account_unknown"); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", r)
+		}
+		r = b.run("payments", "show", "--tenant", "demo", "--key", "order-1")
+	}
+	if !strings.Contains(r.out, "\nwhat to do      its tenant's Stripe account cannot be used: `oncepay doctor` says why") || !strings.Contains(r.out, "waiting") {
+		t.Errorf("%s", r.out)
+	}
 }

@@ -261,7 +261,7 @@ func TestSwappedKeyFile(t *testing.T) {
 	b.publish(later)
 	b.awaitStatus(other, payments.StatusSucceeded, "")
 	b.awaitStatus(o, payments.StatusUnknown, payments.ReasonLookingUp)
-	b.awaitStatus(later, payments.StatusWaiting, payments.ReasonHeldBack)
+	b.awaitStatus(later, payments.StatusWaiting, payments.ReasonAccountUnknown)
 	b.awaitLog("its payments began on " + keyedAccount + " (test)")
 	for _, r := range b.sim.Ledger().Requests {
 		if r.Account == otherAccount && r.Path != "/v1/account" && r.Path != "/v1/balance" {
@@ -303,7 +303,7 @@ func TestBrokenTenantHoldsUpNobody(t *testing.T) {
 				defer b.awaitStatus(good, payments.StatusSucceeded, "")
 			}
 			for _, o := range broken {
-				b.awaitStatus(o, payments.StatusWaiting, payments.ReasonHeldBack)
+				b.awaitStatus(o, payments.StatusWaiting, payments.ReasonAccountUnknown)
 				if p := b.payment(o); p.InDoubt || !p.FirstSubmitAt.IsZero() || p.Tries != 0 {
 					t.Errorf("nothing was sent, and it stands as %+v", p)
 				}
