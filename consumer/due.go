@@ -153,7 +153,7 @@ func (d *due) doubt(ctx context.Context) {
 			p, err := d.w.Store.Find(bounded, tenant, id)
 			cancel()
 			switch {
-			case err == nil && !d.w.isDue(p), payments.ErrorCode(err) == payments.CodeNotFound:
+			case err == nil && !untouched(p), payments.ErrorCode(err) == payments.CodeNotFound:
 				d.unclaimed.forget(tenant) // a tenant's are given out in turn, and this was the last
 			case err != nil && ctx.Err() == nil:
 				d.w.noteStore(err)
@@ -161,6 +161,9 @@ func (d *due) doubt(ctx context.Context) {
 		}
 	}
 }
+
+// untouched reports whether nobody has had the payment yet. It asks no clock: PostgreSQL's, which says what is due, may be another.
+func untouched(p payments.Payment) bool { return p.Status == payments.StatusReceived && !p.Owned }
 
 // settleDue settles one taken ticket; the caller has entered the gate for it. One that has been abandoned often is worked on alone, since it
 // may be what ends the workers, and at last it is given up.
