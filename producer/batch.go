@@ -76,8 +76,9 @@ func (g *groupSender) commit(ctx context.Context, batch jetstreamext.BatchPublis
 	committed, err := batch.CommitMsg(ctx, last)
 	close(answered)
 	looking.Wait()
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+		g.watch.gone = cause == nats.ErrDisconnected
 	}
 	cancel(nil)
 	return committed, err

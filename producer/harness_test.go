@@ -152,14 +152,30 @@ func (f fixture) stored(tb testing.TB, stream string) []*jetstream.RawStreamMsg 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	state := s.CachedInfo().State
-	var out []*jetstream.RawStreamMsg
-	for seq := state.FirstSeq; seq <= state.LastSeq && state.Msgs > 0; seq++ {
-		m, err := s.GetMsg(ctx, seq)
+	n := s.CachedInfo().State.Msgs
+	if n == 0 {
+		return nil
+	}
+	reader, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	messages, err := reader.Messages()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer messages.Stop()
+	out := make([]*jetstream.RawStreamMsg, 0, n)
+	for range n {
+		m, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			tb.Fatal(err)
 		}
-		out = append(out, m)
+		meta, err := m.Metadata()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out = append(out, &jetstream.RawStreamMsg{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Header: m.Headers(), Data: m.Data()})
 	}
 	return out
 }

@@ -28,10 +28,6 @@ func (p *parcel) takes(m *nats.Msg, most int) bool {
 	return len(p.messages) < most && p.bytes+m.Size()+atomicHeaders*(len(p.messages)+1) <= atomicBytes
 }
 
-// least is the room that the smallest message takes, so that one bound in bytes is
-// one in messages as well.
-func (p *Publisher) least() int { return max(p.opts.MaxQueueBytes/p.opts.MaxQueue, 1) }
-
 // PublishAll sends all messages, many at a time and both lanes at once, and returns
 // when every one has its result: result i is message i's. One that is refused does
 // not hold up the others. The order within a stream is the order given, but for what
@@ -78,7 +74,7 @@ func (p *Publisher) publishLane(ctx context.Context, l *lane, messages []Message
 			ready <- next
 			next = parcel{}
 		}
-		next.add(i, msg, p.least())
+		next.add(i, msg, p.room.least)
 	}
 	if len(next.messages) > 0 {
 		ready <- next

@@ -25,14 +25,16 @@ type Options struct {
 	// MaxGroup is the largest number of messages that leave together, at most 1,000.
 	MaxGroup int
 	// MaxQueue and MaxQueueBytes bound what a Publisher holds at a time, queued and
-	// under way, in messages and in bytes; who comes later waits for room. A call of
-	// PublishAll prepares up to 2,000 further messages while it waits.
+	// under way, in messages and in bytes; who comes later waits for room. Each call
+	// of PublishAll prepares two further groups a lane at most while it waits.
 	MaxQueue, MaxQueueBytes int
 	// AckTimeout is how long a group may be under way, its repeats included. Without
-	// an acknowledgement by then the outcome is Unknown.
+	// an acknowledgement by then the outcome is Unknown. A server that has stopped to
+	// read holds up a group for as long as the connection's writes may take
+	// (nats.FlusherTimeout).
 	AckTimeout time.Duration
 	// Traceparent finds the W3C trace context of a call, "" for none. It stands for
-	// whatever tracing library the program uses.
+	// whatever tracing library the program uses, and is called from several goroutines.
 	Traceparent func(context.Context) string
 }
 
@@ -79,7 +81,7 @@ func New(nc *nats.Conn, subjects schema.Subjects, opts Options) (*Publisher, err
 		return nil, err
 	}
 	p := &Publisher{subjects: subjects, opts: opts, pipe: pipe, closing: make(chan struct{})}
-	p.room = newRoom(opts.MaxQueueBytes, p.closing)
+	p.room = newRoom(opts.MaxQueueBytes, opts.MaxQueue, p.closing)
 	for stream, l := range map[string]**lane{subjects.StreamIntents(): &p.interactive, subjects.StreamBulk(): &p.bulk} {
 		sender := &groupSender{
 			jitter: mathrand.N[time.Duration], stamp: rand.Text, patience: max(opts.AckTimeout/2, 1), blips: 2, atomicMax: opts.MaxGroup,
@@ -115,7 +117,7 @@ func (p *Publisher) Publish(ctx context.Context, m Message) (Result, error) {
 	if err != nil {
 		r[0].settle(ack{}, err)
 	} else {
-		one := parcel{messages: []*nats.Msg{msg}, index: []int{0}, room: max(msg.Size(), p.least())}
+		one := parcel{messages: []*nats.Msg{msg}, index: []int{0}, room: max(msg.Size(), p.room.least)}
 		p.deliver(ctx, p.laneOf(m.Lane), one, r[:])
 	}
 	r[0].PaymentID = m.Intent.ID()

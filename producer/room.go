@@ -9,7 +9,10 @@ import (
 // room bounds what a Publisher holds. Who finds too little waits in line, so that a
 // large group is not overtaken for ever by small ones.
 type room struct {
-	size    int
+	size int
+	// least is the room of the smallest message, so that one bound in bytes is one in
+	// messages as well.
+	least   int
 	closing <-chan struct{}
 
 	mu   sync.Mutex
@@ -22,8 +25,10 @@ type guest struct {
 	in   chan struct{} // closed when there is room
 }
 
-func newRoom(size int, closing <-chan struct{}) *room {
-	return &room{size: size, free: size, closing: closing}
+func newRoom(bytes, messages int, closing <-chan struct{}) *room {
+	least := max(bytes/messages, 1)
+	size := min(bytes, least*messages)
+	return &room{size: size, least: least, free: size, closing: closing}
 }
 
 // take waits for room of the given size; what is larger than all of it gets all.

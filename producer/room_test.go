@@ -18,7 +18,7 @@ func TestRoomIsNeverOverbooked(t *testing.T) {
 		size := rapid.IntRange(1, 50).Draw(t, "size")
 		needs := rapid.SliceOfN(rapid.IntRange(1, 60), 1, 40).Draw(t, "needs")
 		leave := rapid.SliceOfN(rapid.Bool(), len(needs), len(needs)).Draw(t, "leave")
-		r := newRoom(size, nil)
+		r := newRoom(size, size, nil)
 		var inside atomic.Int64
 		var all sync.WaitGroup
 		for i, need := range needs {
@@ -54,7 +54,7 @@ func TestRoomIsNeverOverbooked(t *testing.T) {
 func TestRoomIsGivenInOrder(t *testing.T) {
 	t.Parallel()
 	closing := make(chan struct{})
-	r := newRoom(10, closing)
+	r := newRoom(10, 10, closing)
 	taken, _ := r.take(context.Background(), 6)
 	wait := func(need int, ctx context.Context) <-chan *Error {
 		before := r.queued()
@@ -92,6 +92,18 @@ func TestRoomIsGivenInOrder(t *testing.T) {
 	if err := <-last; err.kind != ErrClosed {
 		t.Errorf("at the end: %v", err)
 	}
+}
+
+// TestRoomHasBothBounds: never more messages than it says, nor more bytes.
+func TestRoomHasBothBounds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		bytes, messages := rapid.IntRange(1, 1<<30).Draw(t, "bytes"), rapid.IntRange(1, 1<<20).Draw(t, "messages")
+		r := newRoom(bytes, messages, nil)
+		if r.least < 1 || r.size > bytes || r.size/r.least > messages || bytes >= messages && r.size/r.least != messages {
+			t.Fatalf("%d bytes for %d messages: %+v", bytes, messages, r)
+		}
+	})
 }
 
 func (r *room) queued() int {
