@@ -40,7 +40,7 @@ var table = []check{
 	{name: "streams", needs: []string{"jetstream"}, run: checkStreams},
 	{name: "consumers", needs: []string{"jetstream"}, run: checkConsumers},
 	{name: "replicas", needs: []string{"jetstream"}, after: []string{"streams", "consumers", "stripe_account"}, run: checkReplicas},
-	{name: "stream_space", needs: []string{"jetstream"}, after: []string{"streams"}, run: checkSpace},
+	{name: "stream_space", needs: []string{"jetstream"}, after: []string{"streams", "consumers", "nats_permissions"}, run: checkSpace},
 	{name: "consumer_lag", needs: []string{"jetstream"}, after: []string{"streams", "consumers"}, run: checkLag},
 
 	{name: "stripe", run: checkStripe},

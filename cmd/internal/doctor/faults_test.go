@@ -285,8 +285,35 @@ func testStreamFull(t *testing.T, s *services) {
 			t.Fatal(err)
 		}
 	}
+	w.expect(map[string]expectation{"stream_space": is(Warning, "filling up", "78% of 1.0 MiB", "see that workers run"), "consumer_lag": is(OK, "worker-intent: 8 waiting")})
+	// The workers are done with it, and somebody else's durable is not: more workers would change nothing.
+	stream := w.streamName()
+	if _, err := js.CreateConsumer(t.Context(), stream, jetstream.ConsumerConfig{Durable: "audit", AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateConsumer(t.Context(), stream, jetstream.ConsumerConfig{Durable: "glance", AckPolicy: jetstream.AckNonePolicy}); err != nil {
+		t.Fatal(err)
+	}
+	own, err := js.Consumer(t.Context(), stream, "worker-intent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, err := own.Fetch(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for m := range batch.Messages() {
+		if err := m.DoubleAck(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	nc.Close()
-	w.expect(map[string]expectation{"stream_space": is(Warning, "filling up", "78% of 1.0 MiB"), "consumer_lag": is(OK, "worker-intent: 8 waiting")})
+	report := w.expect(map[string]expectation{"stream_space": is(Warning, "filling up", stream+"/audit (8 messages)", "nats consumer rm")})
+	for _, c := range report.Checks {
+		if strings.Contains(c.Found, "glance") {
+			t.Errorf("a consumer that does not ack keeps nothing: %s", c.Found)
+		}
+	}
 }
 
 // limited starts a server on which the user "worker" has the permissions.

@@ -166,11 +166,14 @@ func TestJudgeSpaceAndLag(t *testing.T) {
 		want Result
 		says string
 	}{
-		"70%":                {judgeSpace(stream(700, jetstream.DiscardNew)), OK, "70% of 1000 B"},
-		"71%":                {judgeSpace(stream(710, jetstream.DiscardNew)), Warning, "filling up"},
-		"99%":                {judgeSpace(stream(990, jetstream.DiscardNew)), Failed, "new intents are refused"},
-		"old, 95%":           {judgeSpace(stream(950, jetstream.DiscardOld)), OK, "95%"},
-		"old, 96%":           {judgeSpace(stream(960, jetstream.DiscardOld)), Warning, "before their time"},
+		"70%":                {judgeSpace(stream(700, jetstream.DiscardNew), nil), OK, "70% of 1000 B"},
+		"71%":                {judgeSpace(stream(710, jetstream.DiscardNew), nil), Warning, "filling up"},
+		"99%":                {judgeSpace(stream(990, jetstream.DiscardNew), nil), Failed, "new intents are refused"},
+		"99%, behind":        {judgeSpace(stream(990, jetstream.DiscardNew), []string{"S/audit (5 messages)"}), Failed, "do not ack: S/audit (5 messages)"},
+		"71%, behind":        {judgeSpace(stream(710, jetstream.DiscardNew), []string{"S/audit (5 messages)"}), Warning, "do not ack: S/audit (5 messages)"},
+		"50%, behind":        {judgeSpace(stream(500, jetstream.DiscardNew), []string{"S/audit (5 messages)"}), OK, "50%"},
+		"old, 95%":           {judgeSpace(stream(950, jetstream.DiscardOld), nil), OK, "95%"},
+		"old, 96%":           {judgeSpace(stream(960, jetstream.DiscardOld), nil), Warning, "before their time"},
 		"nothing to do":      {judgeLag([]lane{durable(0, 0, 0, ago(time.Hour))}), OK, "0 waiting"},
 		"working":            {judgeLag([]lane{durable(9, 9, 0, ago(time.Second))}), OK, "9 waiting, 9 in flight, last ack 1s ago"},
 		"nobody works":       {judgeLag([]lane{durable(9, 0, 0, ago(3*time.Minute))}), Warning, "is a worker running"},

@@ -174,17 +174,20 @@ func judgeReplicas(groups []group, live bool) verdict {
 }
 
 // checkSpace looks at how full the streams are.
-func checkSpace(_ context.Context, x *examination) verdict {
+func checkSpace(ctx context.Context, x *examination) verdict {
 	if len(x.streams) == 0 {
 		return skipped("streams")
 	}
-	return judgeSpace(x.streams)
+	return judgeSpace(x.streams, otherReaders(ctx, x))
 }
 
 // A stream that refuses new messages is full at its bound; one that drops its oldest is always full once it has been.
 const spaceDropWarn = 95
 
-func judgeSpace(streams []streamFacts) verdict {
+const behindRemedy = "let these consumers catch up, or delete them (`nats consumer rm STREAM CONSUMER`): until then nothing that they have not acked is trimmed"
+
+// judgeSpace judges how full the streams are. behind are durables of others, for which what is done is kept: no worker can change that.
+func judgeSpace(streams []streamFacts, behind []string) verdict {
 	var refusing, full, dropping, shown []string
 	for _, s := range streams {
 		if s.Config.MaxBytes <= 0 {
@@ -203,6 +206,10 @@ func judgeSpace(streams []streamFacts) verdict {
 		}
 	}
 	switch {
+	case len(refusing) > 0 && len(behind) > 0:
+		return bad(behindRemedy, "full, new intents are refused: %s; kept for consumers that are not the workers' and do not ack: %s", join(refusing), join(behind))
+	case len(full) > 0 && len(behind) > 0:
+		return warn(behindRemedy, "filling up: %s; kept for consumers that are not the workers' and do not ack: %s", join(full), join(behind))
 	case len(refusing) > 0:
 		return bad("start workers, which work it off and trim what is done; or raise ONCEPAY_STREAM_MAX_BYTES (see the disks first)", "full, new intents are refused: %s", join(refusing))
 	case len(full) > 0:
