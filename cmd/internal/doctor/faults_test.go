@@ -113,6 +113,10 @@ func testAttention(t *testing.T, s *services) {
 		`INSERT INTO dead_letters (first_seen, last_seen, payload_length, id, state, reason, message, stream, stream_created, stream_seq, payload_sha256)
 			VALUES (now(), now(), 0, 'dl_1', 'open', 'invalid', '', 'S', now(), 1, sha256('')), (now(), now(), 0, 'dl_2', 'discarded', 'invalid', '', 'S', now(), 2, sha256(''))`)
 	w.expect(map[string]expectation{"attention": is(OK, "1 needs_review, 1 stalled, 1 unknown", "dead letters: 1 open")})
+	// A key that may be read here may still be refused where it is used.
+	w.sql(payment("d", "waiting", "1 hour"), payment("e", "waiting", "1 hour"), payment("f", "waiting", "1 hour"),
+		`UPDATE payments SET reason = CASE idempotency_key WHEN 'd' THEN 'authentication' WHEN 'e' THEN 'rate_limited' ELSE 'account_unknown' END WHERE status = 'waiting'`)
+	w.expect(map[string]expectation{"attention": is(Warning, "1 account_unknown, 1 authentication", "may do at Stripe")})
 }
 
 // testPrivileges: a role that may read and nothing else is enough for every check but the one that says so; so none of them writes.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/migrations"
-	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
 )
 
@@ -237,38 +235,4 @@ func (x *examination) backlog(ctx context.Context, sql string) (n int, oldest ti
 	var seconds float64
 	err = x.row(ctx, sql, &n, &seconds)
 	return n, time.Duration(seconds * float64(time.Second)), err
-}
-
-// checkAttention counts what waits for a person or for Stripe's records. It reads all payments, and is information: a shop has such payments.
-func checkAttention(ctx context.Context, x *examination) verdict {
-	states := []string{string(payments.StatusUnknown), string(payments.StatusNeedsReview), string(payments.StatusStalled)}
-	counts := map[string]int{}
-	letters := 0
-	err := x.reading(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT status, count(*) FROM payments WHERE status = ANY ($1) GROUP BY status`, states)
-		if err != nil {
-			return err
-		}
-		var status string
-		var n int
-		if _, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error { counts[status] = n; return nil }); err != nil {
-			return err
-		}
-		return tx.QueryRow(ctx, `SELECT count(*) FROM dead_letters WHERE state = 'open'`).Scan(&letters)
-	})
-	if err != nil {
-		return x.unfinished(err)
-	}
-	return judgeAttention(counts, letters, states)
-}
-
-func judgeAttention(counts map[string]int, letters int, states []string) verdict {
-	if len(counts) == 0 && letters == 0 {
-		return good("no payment is %s, no dead letter is open", strings.Join(states, ", "))
-	}
-	var shown []string
-	for _, state := range slices.Sorted(slices.Values(states)) {
-		shown = append(shown, fmt.Sprintf("%d %s", counts[state], state))
-	}
-	return good("payments: %s; dead letters: %d open (`oncepay payments list --status S`, `oncepay dlq list`)", strings.Join(shown, ", "), letters)
 }
