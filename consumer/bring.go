@@ -110,7 +110,7 @@ func (s *scout) wanted(t *tenantAhead, inFlight, share int, now time.Time) (n in
 func (s *scout) bringTenant(ctx, work context.Context, t *tenantAhead, n int) error {
 	for reads := 0; n > 0 && reads < readsMax && !t.empty(); {
 		list, err := s.next(ctx, t, n)
-		w := s.store(work, list)
+		w := s.storeAll(work, list)
 		reads += len(list)
 		n -= w.stored
 		if w.stored > 0 {
@@ -240,8 +240,8 @@ type wave struct {
 	unknown  bool   // there is no such tenant
 }
 
-// store stores the payments of messages.
-func (s *scout) store(ctx context.Context, list []*jetstream.RawStreamMsg) *wave {
+// storeAll stores the payments of messages.
+func (s *scout) storeAll(ctx context.Context, list []*jetstream.RawStreamMsg) *wave {
 	w := &wave{}
 	var all sync.WaitGroup
 	for _, m := range list {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,8 +40,36 @@ type fakeStore struct {
 	recorded int
 	tokens   int
 
+	bucket     *bucket // of the one account; nil: unlimited
 	before     func(verb string, id payments.ID) error
 	startCount func() int // when set, the answer of Suspect
+}
+
+// bucket is a rate budget that holds 50 ms of its rate.
+type bucket struct {
+	rate, tokens float64
+	at           time.Time
+	given        int
+}
+
+// take gives up to n tokens, or says when there will be one.
+func (b *bucket) take(n int) (got int, wait time.Duration) {
+	if b == nil {
+		return n, 0
+	}
+	now := time.Now()
+	if b.at.IsZero() {
+		b.at = now
+	}
+	b.tokens = min(max(1, b.rate/20), b.tokens+b.rate*now.Sub(b.at).Seconds())
+	b.at = now
+	got = min(n, int(b.tokens+1e-9))
+	b.tokens -= float64(got)
+	b.given += got
+	if got < n {
+		wait = max(5*time.Millisecond, time.Duration((1-b.tokens)/b.rate*float64(time.Second)))
+	}
+	return got, wait
 }
 
 type fakeRow struct {
@@ -124,6 +153,9 @@ func (s *fakeStore) Admit(_ context.Context, r payments.AdmitRequest) (payments.
 	if !r.Claim {
 		return payments.Admission{Verdict: payments.VerdictStored, Payment: row.shown()}, nil
 	}
+	if got, wait := s.bucket.take(1); got == 0 {
+		return payments.Admission{Verdict: payments.VerdictStored, Payment: row.shown(), Wait: wait}, nil
+	}
 	row.token, row.due = r.Token, time.Now().Add(r.Lease)
 	return payments.Admission{Verdict: payments.VerdictClaimed, Payment: row.shown(), Claim: row.claim(r.Lease)}, nil
 }
@@ -162,11 +194,11 @@ func (s *fakeStore) Take(_ context.Context, r payments.TakeRequest) (payments.Ta
 		return payments.Taking{}, err
 	}
 	defer s.mu.Unlock()
+	due := s.dueLocked(r.Lane)
+	n := min(len(due), r.Limit)
+	got, wait := s.bucket.take(n)
 	var claims []payments.Claim
-	for _, row := range s.rows {
-		if len(claims) == r.Limit || !row.ticket || row.payment.Lane != r.Lane || row.due.After(time.Now()) {
-			continue
-		}
+	for _, row := range due[:got] {
 		if !row.token.IsZero() {
 			row.abandoned++
 		}
@@ -174,7 +206,38 @@ func (s *fakeStore) Take(_ context.Context, r payments.TakeRequest) (payments.Ta
 		row.token, row.due = payments.Token{0xFF, byte(s.tokens >> 8), byte(s.tokens)}, time.Now().Add(r.Lease)
 		claims = append(claims, row.claim(r.Lease))
 	}
-	return payments.Taking{Claims: claims}, nil
+	return payments.Taking{Claims: claims, Wait: wait}, nil
+}
+
+// dueLocked lists the lane's due tickets, tenants in turn.
+func (s *fakeStore) dueLocked(l payments.Lane) []*fakeRow {
+	now := time.Now()
+	tenants := map[string][]*fakeRow{}
+	for _, row := range s.rows {
+		if row.ticket && row.payment.Lane == l && !row.due.After(now) {
+			tenants[row.payment.TenantID] = append(tenants[row.payment.TenantID], row)
+		}
+	}
+	var due []*fakeRow
+	names := slices.Sorted(maps.Keys(tenants))
+	for _, list := range tenants {
+		slices.SortFunc(list, func(a, b *fakeRow) int { return a.due.Compare(b.due) })
+	}
+	for round := 0; len(due) < s.ticketsIn(tenants); round++ {
+		for _, name := range names {
+			if list := tenants[name]; round < len(list) {
+				due = append(due, list[round])
+			}
+		}
+	}
+	return due
+}
+
+func (*fakeStore) ticketsIn(tenants map[string][]*fakeRow) (n int) {
+	for _, list := range tenants {
+		n += len(list)
+	}
+	return n
 }
 
 func (s *fakeStore) Throttle(context.Context, payments.Account) error { return nil }

@@ -6,7 +6,8 @@ import (
 )
 
 // horizon is what the scout knows of the messages ahead of its lane's consumer. Between two listings of the stream's tenants a count that
-// has changed says whose messages are new, and the stream's last sequence before the first of them says where they can be at the earliest.
+// has changed says whose messages are new, and the stream's last sequence before the first of them says where they can be at the earliest. A
+// tenant of whom as many messages were trimmed as came is overlooked; they have their turn in the stream.
 type horizon struct {
 	created time.Time
 	// listed is the stream's last sequence before the last listing: what is counted for the first time by the next one lies above it.
