@@ -45,6 +45,11 @@ func newWorkbench(t *testing.T, maxBytes int64) workbench {
 	if err := provision.Ensure(t.Context(), js, streams, nil); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // their bytes are reserved
+		for _, s := range streams {
+			_ = js.DeleteStream(context.Background(), s.Name)
+		}
+	})
 	p, err := New(nc, subjects, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,15 @@ func fixtureOn(tb testing.TB, url string, maxBytes int64) fixture {
 	}
 	settings := schema.DefaultSettings()
 	settings.StreamMaxBytes = maxBytes
-	if err := provision.Ensure(testContext(tb), js, subjects.Streams(settings), nil); err != nil {
+	streams := subjects.Streams(settings)
+	tb.Cleanup(func() { // their bytes are reserved
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		for _, s := range streams {
+			_ = js.DeleteStream(ctx, s.Name)
+		}
+	})
+	if err := provision.Ensure(testContext(tb), js, streams, nil); err != nil {
 		tb.Fatal(err)
 	}
 	return fixture{url: url, subjects: subjects, js: js}
