@@ -1,1 +1,1 @@
-DELETE FROM outbox o USING unnest($1::bigint[]) AS u(id) WHERE o.id = u.id
+DELETE FROM outbox WHERE id = ANY($1::bigint[])
