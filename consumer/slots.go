@@ -77,7 +77,7 @@ func (s *slots) takeLocked(lane payments.Lane, from source, want int) int {
 			share = 1 - share
 		}
 		// Rounded up: whatever the shares, nobody stands still for good and no slot is left over.
-		n = min(n, int(math.Ceil(share*float64(l.inUse()+free)))-l.used[from])
+		n = min(n, int(math.Ceil(share*float64(l.inUse()+free)-1e-9))-l.used[from])
 	}
 	n = max(0, n)
 	s.used += n

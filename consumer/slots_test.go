@@ -12,52 +12,129 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// Whatever is taken and given back: never more than there are, bulk never in the interactive share, and nobody waits beside a slot it may have.
+// Whatever is taken and given back: never more than there are, bulk never in the interactive share, nobody waits beside a slot it may have, and
+// while both of a lane's sources are hungry neither takes the other's share.
 func TestSlotsProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSlots(rapid.IntRange(ConcurrencyMin, 20).Draw(t, "total"))
 		ctx, stop := context.WithCancel(context.Background())
 		defer stop()
-		held := map[payments.Lane]int{}
+		held := map[payments.Lane]map[source]int{1: {}, 2: {}}
 		lane := rapid.SampledFrom([]payments.Lane{payments.LaneInteractive, payments.LaneBulk})
-		check := func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.used > s.total || s.used < 0 || s.of(payments.LaneBulk).inUse() > s.total-s.floor || s.of(payments.LaneBulk).inUse() < 0 || s.used != held[1]+held[2] || s.of(payments.LaneBulk).inUse() != held[2] || len(s.waiting) != 0 {
-				t.Fatalf("%+v, held %v", s, held)
-			}
-		}
+		from := rapid.SampledFrom([]source{forMessages, forTickets})
+		inLane := func(l payments.Lane) int { return held[l][forMessages] + held[l][forTickets] }
 		t.Repeat(map[string]func(*rapid.T){
 			"acquire": func(t *rapid.T) {
-				l, want := lane.Draw(t, "lane"), rapid.IntRange(1, 30).Draw(t, "want")
-				free := s.total - s.used
+				l, f, want := lane.Draw(t, "lane"), from.Draw(t, "source"), rapid.IntRange(1, 30).Draw(t, "want")
+				free := s.total - inLane(1) - inLane(2)
 				if l == payments.LaneBulk {
-					free = min(free, s.total-s.floor-s.of(payments.LaneBulk).inUse())
+					free = min(free, s.total-s.floor-inLane(l))
 				}
-				if free == 0 {
+				expect := min(want, free)
+				if s.of(l).hungry[f.other()] {
+					share := s.of(l).messages
+					if f == forTickets {
+						share = 1 - share
+					}
+					for expect > 0 && float64(held[l][f]+expect) >= share*float64(inLane(l)+free)+1-1e-9 {
+						expect--
+					}
+				}
+				if expect <= 0 {
 					done, cancel := context.WithCancel(ctx)
 					cancel()
-					if n := s.acquire(done, l, forMessages, want); n != 0 {
+					if n := s.acquire(done, l, f, want); n != 0 {
 						t.Fatalf("%d slots where none was free", n)
 					}
 					return
 				}
-				n := s.acquire(ctx, l, forMessages, want)
-				if n != min(want, free) {
-					t.Fatalf("%d of %d free", n, free)
+				n := s.acquire(ctx, l, f, want)
+				if n != expect {
+					t.Fatalf("%d of %d", n, expect)
 				}
-				held[l] += n
+				held[l][f] += n
 			},
 			"release": func(t *rapid.T) {
-				l := lane.Draw(t, "lane")
-				n := rapid.IntRange(0, held[l]).Draw(t, "n")
-				held[l] -= n
-				s.release(l, forMessages, n)
+				l, f := lane.Draw(t, "lane"), from.Draw(t, "source")
+				n := rapid.IntRange(0, held[l][f]).Draw(t, "n")
+				held[l][f] -= n
+				s.release(l, f, n)
 			},
-			"": func(*rapid.T) { check() },
+			"hungry": func(t *rapid.T) {
+				s.setHungry(lane.Draw(t, "lane"), from.Draw(t, "source"), rapid.Bool().Draw(t, "hungry"))
+			},
+			"share": func(t *rapid.T) { s.setShare(lane.Draw(t, "lane"), float64(rapid.IntRange(1, 9).Draw(t, "share"))/10) },
+			"": func(t *rapid.T) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				bulk := s.of(payments.LaneBulk).inUse()
+				if s.used > s.total || s.used != inLane(1)+inLane(2) || bulk != inLane(2) || bulk > s.total-s.floor || len(s.waiting) != 0 {
+					t.Fatalf("%+v, held %v", s, held)
+				}
+			},
 		})
 	})
+}
+
+// A lane whose messages and tickets both want every slot shares them, although its pulls are quick and its Takes are slow; and when one of them
+// has nothing more the other has all.
+func TestSlotsAreSharedInALane(t *testing.T) {
+	t.Parallel()
+	for share, messages := range map[float64]float64{0.5: 0.5, 0.25: 0.25} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlots(64)
+			s.setShare(payments.LaneInteractive, share)
+			ctx, stop := context.WithCancel(context.Background())
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			var used, area [2]float64
+			loop := func(f source, between time.Duration) {
+				s.setHungry(payments.LaneInteractive, f, true)
+				for {
+					n := s.acquire(ctx, payments.LaneInteractive, f, 16)
+					if n == 0 {
+						return
+					}
+					mu.Lock()
+					used[f] += float64(n)
+					mu.Unlock()
+					time.Sleep(between)
+					for i := range n {
+						all.Go(func() {
+							time.Sleep(100*time.Millisecond + time.Duration(i)*time.Millisecond)
+							s.release(payments.LaneInteractive, f, 1)
+							mu.Lock()
+							used[f]--
+							mu.Unlock()
+						})
+					}
+				}
+			}
+			all.Go(func() { loop(forMessages, time.Millisecond) })
+			all.Go(func() { loop(forTickets, 10*time.Millisecond) })
+			for range 1000 {
+				time.Sleep(5 * time.Millisecond)
+				mu.Lock()
+				area[forMessages] += used[forMessages]
+				area[forTickets] += used[forTickets]
+				mu.Unlock()
+			}
+			total := area[forMessages] + area[forTickets]
+			if part := area[forMessages] / total; part < messages-0.1 || part > messages+0.1 || total < 0.9*64*1000 {
+				t.Errorf("messages had %.2f of the slots, %.2f were used", part, total/64/1000)
+			}
+			s.setHungry(payments.LaneInteractive, forTickets, false)
+			time.Sleep(time.Second)
+			mu.Lock()
+			if used[forMessages] < 40 { // tickets go on in their turn
+				t.Errorf("messages have %.0f of 64 slots, and nobody else is hungry", used[forMessages])
+			}
+			mu.Unlock()
+			stop()
+			all.Wait()
+		})
+	}
 }
 
 // Many wait, some give up; no wake-up is lost and no slot with it.
