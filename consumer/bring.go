@@ -17,6 +17,7 @@ const (
 	admitsAtOnce  = 256
 	readsMax      = 1024 // of one tenant
 	readMax       = 128  // with one question
+	barrenMax     = 256  // without anything new among them
 	// Up to readOneByOne messages of a tenant are asked for one by one; for more there are at most readersMax readers.
 	readOneByOne = windowMin
 	readersMax   = 8
@@ -73,13 +74,16 @@ func (s *scout) ticketsMax() int { return ticketsPerSlot * s.w.slots.most(s.lane
 
 // comes reports whether the tenant's messages come by themselves, as many as it has a right to or nearly: in a stream that is well mixed a tenant
 // is now a little above its share, now a little below.
-func (s *scout) comes(tenant string) bool {
+func (s *scout) comes(tenant string, inFlight int) bool {
+	if s.came == nil { // not known at the first look
+		return inFlight > 0
+	}
 	return s.came[tenant] > 0 && 2*s.tenants*s.came[tenant] >= s.cameAll
 }
 
 // wanted is how many payments of the tenant are to be stored now.
 func (s *scout) wanted(t *tenantAhead, inFlight, share int, now time.Time) (n int) {
-	if t.empty() || !t.known || t.laidOff(now) || s.comes(t.tenant) {
+	if t.empty() || !t.known || t.laidOff(now) || s.comes(t.tenant, inFlight) {
 		return 0
 	}
 	// Who is being served by tickets has its share of them, and goes on having it.
@@ -108,13 +112,15 @@ func (s *scout) wanted(t *tenantAhead, inFlight, share int, now time.Time) (n in
 
 // bringTenant stores up to n of the tenant's next payments.
 func (s *scout) bringTenant(ctx, work context.Context, t *tenantAhead, n int) error {
-	for reads := 0; n > 0 && reads < readsMax && !t.empty(); {
-		list, err := s.next(ctx, t, n)
+	reads, barren := 0, 0
+	for n > 0 && reads < readsMax && barren < barrenMax && !t.empty() {
+		// Where everything is there already, as with a tenant that repeats itself, more is read at once.
+		list, err := s.next(ctx, t, max(n, min(barren, readMax)))
 		w := s.storeAll(work, list)
 		reads += len(list)
 		n -= w.stored
-		if w.stored > 0 {
-			t.brought = s.w.Clock.Now()
+		if barren += len(list); w.stored > 0 {
+			t.brought, barren = s.w.Clock.Now(), 0
 		}
 		if w.stored+w.others > 0 {
 			s.w.slots.setHungry(s.lane.lane, forTickets, true)
@@ -132,7 +138,7 @@ func (s *scout) bringTenant(ctx, work context.Context, t *tenantAhead, n int) er
 		case w.others > 0 && w.stored == 0:
 			t.layoff = s.w.Clock.Now().Add(s.spread(layoffTime))
 			return nil
-		case w.stored == 0 && len(list) == 0:
+		case len(list) == 0:
 			return nil
 		}
 	}
@@ -218,7 +224,13 @@ func (s *scout) forgetReader(t *tenantAhead) {
 // closeReaders closes those that have had nothing to do for a while, or all.
 func (s *scout) closeReaders(ctx context.Context, all bool) {
 	now := s.w.Clock.Now()
-	for t := range maps.Clone(s.readers) {
+	s.readersMu.Lock()
+	open := maps.Clone(s.readers)
+	s.readersMu.Unlock()
+	for t := range open {
+		if t.busy.Load() {
+			continue
+		}
 		if all || t.empty() || now.Sub(t.refill).Abs() > readerIdle/2 {
 			s.closeReader(ctx, t)
 		}

@@ -67,8 +67,8 @@ func (h *horizon) reset(created time.Time) {
 
 // list takes in a listing of the tenants' counts, made after the position before and ahead of the position after.
 func (h *horizon) list(before, after position, counts map[string]uint64) {
-	for tenant := range h.tenants {
-		if counts[tenant] == 0 {
+	for tenant, t := range h.tenants {
+		if counts[tenant] == 0 && !t.busy.Load() {
 			delete(h.tenants, tenant)
 		}
 	}
@@ -78,6 +78,10 @@ func (h *horizon) list(before, after position, counts map[string]uint64) {
 		if t == nil {
 			t = &tenantAhead{tenant: tenant, low: 1}
 			h.tenants[tenant] = t
+		}
+		if t.busy.Load() { // as it is until the next listing
+			fresh = append(fresh, t)
+			continue
 		}
 		t.advance(before.delivered)
 		if count == t.count {

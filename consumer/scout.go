@@ -93,7 +93,6 @@ func (s *scout) run(ctx, work context.Context) {
 
 // look looks once, if there is anything to see, and says when to look again.
 func (s *scout) look(ctx, work context.Context) time.Duration {
-	s.bringing.Wait()
 	s.closeReaders(ctx, false)
 	if !s.lane.behind() || s.w.away() {
 		s.stand()
@@ -138,6 +137,7 @@ func (s *scout) round(ctx, work context.Context) error {
 		return err
 	}
 	if h := &s.horizon; !h.created.Equal(p.created) || p.delivered+setBack < s.delivered {
+		s.bringing.Wait()
 		s.closeReaders(ctx, true)
 		h.reset(p.created)
 		s.measured, s.pace, s.listed, s.tenants = time.Time{}, 0, time.Time{}, 0
@@ -210,6 +210,9 @@ func (s *scout) probe(ctx context.Context) error {
 	enough := max(1, s.w.slots.most(s.lane.lane)/max(1, s.tenants)/2)
 	var list []*tenantAhead
 	for _, t := range s.horizon.open {
+		if t.busy.Load() {
+			continue
+		}
 		if t.advance(s.delivered); t.empty() || t.known || s.tenants > 0 && inFlight[t.tenant] >= enough {
 			continue
 		}
