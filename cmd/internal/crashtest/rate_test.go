@@ -44,10 +44,15 @@ type pace struct {
 }
 
 func (p pace) wrong() (found []string) {
-	if p.perSecond < 0.97*paceRate {
-		found = append(found, fmt.Sprintf("%.1f a second", p.perSecond))
+	// For as long as the machine stood nobody could send, and what was sent then came late, on top of the next.
+	least, limitedMost := 0.97, 0.001
+	if p.machineStood > 0 {
+		least, limitedMost = 0.97*max(0, 1-3*p.machineStood.Seconds()/paceSpan.Seconds()), 0.02
 	}
-	if float64(p.limited) >= 0.001*float64(p.calls) {
+	if p.perSecond < least*paceRate {
+		found = append(found, fmt.Sprintf("%.1f a second, %.1f at least should be", p.perSecond, least*paceRate))
+	}
+	if float64(p.limited) >= limitedMost*float64(p.calls) {
 		found = append(found, fmt.Sprintf("%d of %d were answered 429", p.limited, p.calls))
 	}
 	if should := paceRate * paceLatency.Seconds() * 1.5; float64(p.atOnce) > should {
@@ -93,7 +98,7 @@ func measurePace(t *testing.T, workers int) pace {
 
 // The whole rate is used and never exceeded, whoever shares it, and no more is in flight than the rate and the calls' time ask for. The backlog
 // stays in the stream. Not beside other tests, since it is about time; where the machine stood for longer than a bucket lasts, it is measured
-// again.
+// again, and at last judged by what the machine had time for.
 func TestRateIsUsedAndKept(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
