@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -42,14 +43,22 @@ type position struct {
 	pending   uint64    // how many messages were not
 }
 
-// onStream is ahead on JetStream. One goroutine calls position and tenants, any number last and next.
+// onStream is ahead on JetStream. position comes first.
 type onStream struct {
 	js       jetstream.JetStream
 	name     string
 	consumer string
 	subject  func(tenant string) (string, error)
 	parse    func(subject string) (tenant string, ok bool)
-	stream   jetstream.Stream
+
+	mu    sync.Mutex
+	bound jetstream.Stream // at the last position
+}
+
+func (o *onStream) stream() jetstream.Stream {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bound
 }
 
 func newAhead(l *lane) *onStream {
@@ -74,7 +83,9 @@ func (o *onStream) position(ctx context.Context) (position, error) {
 	if err != nil {
 		return position{}, err
 	}
-	o.stream = stream
+	o.mu.Lock()
+	o.bound = stream
+	o.mu.Unlock()
 	s, c := stream.CachedInfo(), consumer.CachedInfo()
 	return position{
 		created: s.Created, last: s.State.LastSeq, subjects: s.State.NumSubjects, delivered: c.Delivered.Stream, pending: c.NumPending,
@@ -89,7 +100,7 @@ func (o *onStream) tenants(ctx context.Context) (map[string]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := o.stream.Info(ctx, jetstream.WithSubjectFilter(strings.TrimSuffix(subject, any)+"*"))
+	info, err := o.stream().Info(ctx, jetstream.WithSubjectFilter(strings.TrimSuffix(subject, any)+"*"))
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +115,7 @@ func (o *onStream) tenants(ctx context.Context) (map[string]uint64, error) {
 
 func (o *onStream) last(ctx context.Context, tenant string) (uint64, error) {
 	m, err := o.get(ctx, tenant, func(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
-		return o.stream.GetLastMsgForSubject(ctx, subject)
+		return o.stream().GetLastMsgForSubject(ctx, subject)
 	})
 	if m == nil {
 		return 0, err
@@ -114,7 +125,7 @@ func (o *onStream) last(ctx context.Context, tenant string) (uint64, error) {
 
 func (o *onStream) next(ctx context.Context, tenant string, from uint64) (*jetstream.RawStreamMsg, error) {
 	return o.get(ctx, tenant, func(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
-		return o.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
+		return o.stream().GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
 	})
 }
 
@@ -148,14 +159,15 @@ func (o *onStream) read(ctx context.Context, tenant string, from uint64) (aheadR
 	}
 	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
 	defer cancel()
-	c, err := o.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+	stream := o.stream()
+	c, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		FilterSubject: subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, AckPolicy: jetstream.AckNonePolicy,
 		InactiveThreshold: readerIdle, MemoryStorage: true, Replicas: 1,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &subjectReader{stream: o.stream, consumer: c}, nil
+	return &subjectReader{stream: stream, consumer: c}, nil
 }
 
 func (r *subjectReader) more(n int) ([]*jetstream.RawStreamMsg, error) {

@@ -282,6 +282,9 @@ func (s *scout) admit(ctx context.Context, m *jetstream.RawStreamMsg, w *wave) {
 	s.w.step(payments.StepBeforeAdmit, id)
 	a, err := s.w.Store.Admit(ctx, payments.AdmitRequest{Intent: r.intent, Lane: r.lane})
 	s.w.noteAdmit(err)
+	if err == nil {
+		s.w.step(payments.StepAfterAdmit, id)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -291,7 +294,6 @@ func (s *scout) admit(ctx context.Context, m *jetstream.RawStreamMsg, w *wave) {
 		}
 	case err != nil:
 	case a.Verdict == payments.VerdictStored:
-		s.w.step(payments.StepAfterAdmit, id)
 		w.stored++
 		s.due.unclaimed.add(r.tenant, id, false)
 		s.w.message(r.lane, fateScouted)

@@ -4,6 +4,10 @@
 // than there are slots for. A message is held until its payment's outcome is recorded and gets one word, ack: no nak, no heartbeat. Where
 // nothing could be committed nothing is said, and AckWait brings the message back.
 //
+// Where an account's rate has no room a payment is stored without its ticket, and Take gives tickets out as there is room. The lane lets its
+// backlog stay in the stream meanwhile (flow.go), and a scout looks ahead in it for tenants that have less than their share (scout.go); Take serves
+// tenants in turn, and a lane's messages and tickets share its slots.
+//
 // Everybody passes the gate before claiming: a payment whose owners vanished three times is worked on alone in its process. A message that was
 // delivered often and has no row is started as a suspect, its bytes committed first, one at a time. Neither may take the slots of the others.
 //

@@ -90,7 +90,7 @@ func TestAheadOnJetStream(t *testing.T) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	for _, sequence := range []uint64{11, 15, 30} {
-		if err := o.stream.SecureDeleteMsg(ctx, sequence); err != nil {
+		if err := o.stream().SecureDeleteMsg(ctx, sequence); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -207,5 +207,31 @@ func TestRoomIsUsedAtOnceAndRepeatsSpendNothing(t *testing.T) {
 	f.store.mu.Unlock()
 	if calls, most := f.gateway.calls(); calls != 10 || most != 1 || spent != 10 {
 		t.Errorf("%d calls, %d tokens spent", calls, spent)
+	}
+}
+
+// Payments whose account has room do not stand behind those of an account that has none, though the lane pulls nothing for want of that one's
+// budget: one that comes later is done at once, and many are done at the pace of their own account.
+func TestAnotherAccountsBudget(t *testing.T) {
+	t.Parallel()
+	f := newField(t, func(c *Config) { c.Concurrency = 64 })
+	f.store.bucket, f.store.rich = &bucket{rate: 10}, "globex"
+	f.gateway.submit = func(context.Context, payments.Payment) { time.Sleep(10 * time.Millisecond) }
+	f.publishMany(payments.LaneInteractive, "acme", "", 2000)
+	f.publishMany(payments.LaneInteractive, "globex", "", 500)
+	f.run()
+	waitFor(t, "the payments of the account with room", func() bool { return f.doneOf("globex") == 500 })
+	waitFor(t, "the lane to hold back", func() bool { return f.lanes[0].flow.isHolding() })
+	var worst time.Duration
+	for i := range 5 {
+		began := time.Now()
+		f.publishMany(payments.LaneInteractive, "globex", "later-"+key(i), 1)
+		waitFor(t, "a later one", func() bool { return f.doneOf("globex") == 501+i })
+		worst = max(worst, time.Since(began))
+	}
+	done := f.doneOf("acme")
+	t.Logf("a later one took at most %v; %d of the other account were done", worst, done)
+	if worst > 4*scoutHeldEvery+time.Second || done > 500 {
+		t.Errorf("%v, %d of the other account done", worst, done)
 	}
 }

@@ -41,6 +41,7 @@ type fakeStore struct {
 	tokens   int
 
 	bucket     *bucket // of the one account; nil: unlimited
+	rich       string  // a tenant with an unlimited account of its own
 	before     func(verb string, id payments.ID) error
 	startCount func() int // when set, the answer of Suspect
 }
@@ -153,7 +154,7 @@ func (s *fakeStore) Admit(_ context.Context, r payments.AdmitRequest) (payments.
 	if !r.Claim {
 		return payments.Admission{Verdict: payments.VerdictStored, Payment: row.shown()}, nil
 	}
-	if got, wait := s.bucket.take(1); got == 0 {
+	if got, wait := s.bucketOf(r.Intent.TenantID).take(1); got == 0 {
 		return payments.Admission{Verdict: payments.VerdictStored, Payment: row.shown(), Wait: wait}, nil
 	}
 	row.token, row.due = r.Token, time.Now().Add(r.Lease)
@@ -194,11 +195,16 @@ func (s *fakeStore) Take(_ context.Context, r payments.TakeRequest) (payments.Ta
 		return payments.Taking{}, err
 	}
 	defer s.mu.Unlock()
-	due := s.dueLocked(r.Lane)
-	n := min(len(due), r.Limit)
-	got, wait := s.bucket.take(n)
 	var claims []payments.Claim
-	for _, row := range due[:got] {
+	var wait time.Duration
+	for _, row := range s.dueLocked(r.Lane) {
+		if len(claims) == r.Limit {
+			break
+		}
+		got, none := s.bucketOf(row.payment.TenantID).take(1)
+		if wait = max(wait, none); got == 0 {
+			continue
+		}
 		if !row.token.IsZero() {
 			row.abandoned++
 		}
@@ -207,6 +213,13 @@ func (s *fakeStore) Take(_ context.Context, r payments.TakeRequest) (payments.Ta
 		claims = append(claims, row.claim(r.Lease))
 	}
 	return payments.Taking{Claims: claims, Wait: wait}, nil
+}
+
+func (s *fakeStore) bucketOf(tenant string) *bucket {
+	if tenant == s.rich {
+		return nil
+	}
+	return s.bucket
 }
 
 // dueLocked lists the lane's due tickets, tenants in turn.

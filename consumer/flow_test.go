@@ -80,6 +80,18 @@ func TestFlow(t *testing.T) {
 			t.Errorf("%d pulled in a second, window %d", n, r.f.window)
 		}
 	})
+	synctest.Test(t, func(t *testing.T) { // the budget ends with the window wide open
+		u := newUnclaimed()
+		r := &flowRun{f: newFlow(systemClock{}, u, 512), u: u}
+		r.pullFor(time.Second, 20*time.Millisecond, func() bool { return true })
+		var taker sync.WaitGroup
+		taker.Go(func() { r.takeFor(90*time.Second, 20) })
+		r.pullFor(89*time.Second, 20*time.Millisecond, func() bool { return false })
+		taker.Wait()
+		if n := u.all(); n > 3*20 {
+			t.Errorf("%d tickets wait at 20 a second, long after the budget ended", n)
+		}
+	})
 	for _, rate := range []int{1, 20, 100, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			u := newUnclaimed()

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -14,7 +15,7 @@ type horizon struct {
 	listed  uint64
 	seen    bool // there has been a listing
 	tenants map[string]*tenantAhead
-	// open are those that may have messages ahead, the ones with new messages first.
+	// open are those that may have messages ahead, the ones with more messages than before first, then those with fewer.
 	open []*tenantAhead
 }
 
@@ -72,7 +73,7 @@ func (h *horizon) list(before, after position, counts map[string]uint64) {
 			delete(h.tenants, tenant)
 		}
 	}
-	var fresh, others []*tenantAhead
+	var fresh, fewer, others []*tenantAhead
 	for tenant, count := range counts {
 		t := h.tenants[tenant]
 		if t == nil {
@@ -93,8 +94,12 @@ func (h *horizon) list(before, after position, counts map[string]uint64) {
 		if h.seen && t.empty() {
 			t.low, t.swept = max(t.low, h.listed+1), true
 		}
+		if count > t.count {
+			fresh = append(fresh, t)
+		} else {
+			fewer = append(fewer, t)
+		}
 		t.count, t.high = count, after.last
-		fresh = append(fresh, t)
 	}
-	h.open, h.listed, h.seen = append(fresh, others...), before.last, true
+	h.open, h.listed, h.seen = slices.Concat(fresh, fewer, others), before.last, true
 }

@@ -65,6 +65,9 @@ func TestHorizonProperty(t *testing.T) {
 					f.publish(name.Draw(t, "tenant"), nil)
 				}
 				counts, _ := f.tenants(ctx)
+				if rapid.Bool().Draw(t, "after listing") {
+					f.publish(name.Draw(t, "tenant"), nil)
+				}
 				after, _ := f.position(ctx)
 				for _, m := range f.messages {
 					if m.sequence > listed && counts[m.tenant] == counted[m.tenant] {

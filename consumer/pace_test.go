@@ -185,6 +185,21 @@ func TestAdmitWithoutBudget(t *testing.T) {
 	if calls != 1 || r.store.bucket.given != 1 || u.pulledNow() != 4 || len(r.dues[0].wake) != 1 {
 		t.Errorf("%d calls, %d given, %d wait", calls, r.store.bucket.given, u.pulledNow())
 	}
+	r.store.bucket.tokens = 1
+	if more, room, err := r.dues[0].take(context.Background(), context.Background()); more || room == 0 || err != nil || u.pulledNow() != 3 {
+		t.Errorf("%d wait after one was taken, %v", u.pulledNow(), err)
+	}
+	r.hands.running.Wait()
+	r.store.bucket = nil
+	if _, room, err := r.dues[0].take(context.Background(), context.Background()); room != 0 || err != nil || u.pulledNow() != 0 {
+		t.Errorf("%d wait after all were taken, %v", u.pulledNow(), err)
+	}
+	u.add("acme", payments.NewID("acme", "somebody else's"), true)
+	if _, _, err := r.dues[0].take(context.Background(), context.Background()); err != nil || u.pulledNow() != 0 {
+		t.Errorf("%d wait, and nothing is due: %v", u.pulledNow(), err)
+	}
+	r.hands.running.Wait()
+	r.hands.close()
 }
 
 // A tenant whose account is not known is told of once, not for each message; its payments are stored and nobody owns them.

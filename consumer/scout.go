@@ -160,7 +160,7 @@ func (s *scout) round(ctx, work context.Context) error {
 		if err := s.list(ctx, p); err != nil {
 			return err
 		}
-		s.listed, s.listRest = now, max(scoutEvery/2, scoutRest*s.since(now))
+		s.listed, s.listRest = now, max(scoutHeldEvery/2, scoutRest*s.since(now))
 	}
 	if err := s.probe(ctx); err != nil {
 		return err

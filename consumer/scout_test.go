@@ -101,7 +101,7 @@ func TestScoutBringsTheOtherTenant(t *testing.T) {
 	msg := newMsg("single", 1)
 	msg.subject = "payments.intent.globex"
 	o.handle(context.Background(), o.rig.from, msg)
-	if calls, _ := o.gateway.calls(); msg.acks() != 1 || calls != 0 {
+	if calls, _ := o.gateway.calls(); msg.acks() != 1 || calls != 0 || o.tally.came(payments.LaneInteractive)["globex"] != 1 {
 		t.Errorf("%d acks, %d calls", msg.acks(), calls)
 	}
 	for _, end := range o.free {
@@ -124,7 +124,7 @@ func TestScoutLeavesWhatIsNotClean(t *testing.T) {
 	} {
 		o.stream.publish("globex", body)
 	}
-	o.stream.messages = append(o.stream.messages, fakeStored{o.stream.sequence + 1, "globex", "payments.bulk.globex", intentJSON("other lane")})
+	o.stream.messages = append(o.stream.messages, fakeStored{o.stream.sequence + 1, "globex", "payments.bulk.globex", intentJSON("other-lane")})
 	o.stream.sequence++
 	o.stream.publish("globex", intentJSON("clean"))
 	for range 3 {
@@ -379,6 +379,19 @@ func TestScoutWaitsForTake(t *testing.T) {
 	if got := len(o.stored("globex")); got != windowMin {
 		t.Errorf("%d wait", got)
 	}
+	for taken := range windowMin / 2 {
+		o.dues[0].unclaimed.taken([]payments.Claim{claimOf("globex", key(taken))})
+		if taken == windowMin/2-2 {
+			o.lookOnce()
+			if got := len(o.stored("globex")); got != windowMin {
+				t.Errorf("%d after %d were taken", got, taken+1)
+			}
+		}
+	}
+	o.lookOnce()
+	if got := len(o.stored("globex")); got != windowMin*3/2 {
+		t.Errorf("%d after half of them were taken", got)
+	}
 }
 
 // In a mixed stream everybody's messages come by themselves, and are left to. Who gets far less than its share there is brought.
@@ -458,7 +471,9 @@ func twoScouts(t *testing.T) {
 func TestScoutStartsAnew(t *testing.T) {
 	t.Parallel()
 	o := newOutlook(t)
-	o.backlog(2*setBack + 10)
+	o.backlog(setBack / 2)
+	o.stream.publish("globex", intentJSON("early"))
+	o.backlog(setBack*3/2 + 9)
 	o.stream.publish("globex", intentJSON("before"))
 	o.stream.deliver(2 * setBack)
 	o.lookOnce()
@@ -467,7 +482,7 @@ func TestScoutStartsAnew(t *testing.T) {
 	o.stream.publish("globex", intentJSON("after"))
 	o.listed = time.Time{}
 	o.lookOnce()
-	if got := o.stored("globex"); !slices.Equal(got, []string{"after", "before"}) || o.horizon.tenants["globex"].low < 11 {
+	if got := o.stored("globex"); !slices.Equal(got, []string{"after", "before", "early"}) {
 		t.Errorf("stored %v", got)
 	}
 	o.takeAll()
