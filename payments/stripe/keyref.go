@@ -86,5 +86,5 @@ func (s subject) unreadable(err error) error {
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	return &payments.Error{Code: payments.CodeUnavailable, Field: "tenant " + s.tenant, Message: fmt.Sprintf("the key in %s cannot be read: %s; every worker needs to", s.file, err)}
+	return &payments.Error{Code: payments.CodeUnavailable, Field: "tenant " + s.tenant, Message: fmt.Sprintf("the key in %s cannot be read: %s; every worker must be able to read it", s.file, err)}
 }

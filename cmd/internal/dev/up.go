@@ -117,6 +117,9 @@ func up(ctx context.Context, o upOptions, out io.Writer) (err error) {
 	}
 	defer s.close()
 	env := s.environment()
+	if rate := os.Getenv("ONCEPAY_STRIPE_RATE"); rate != "" {
+		env["ONCEPAY_STRIPE_RATE"] = rate // to try it
+	}
 	if level := os.Getenv("ONCEPAY_LOG_LEVEL"); level != "" {
 		env["ONCEPAY_LOG_LEVEL"] = level
 	} else {

@@ -50,20 +50,25 @@ func countBy(ctx context.Context, tx pgx.Tx, sql string, names []string) (map[st
 }
 
 func judgeAttention(counts, held map[string]int, letters int, states []string) verdict {
+	var all []string
+	for _, state := range slices.Sorted(slices.Values(states)) {
+		all = append(all, fmt.Sprintf("%d %s", counts[state], state))
+	}
+	stand := fmt.Sprintf("payments: %s; dead letters: %d open", strings.Join(all, ", "), letters)
 	if len(held) > 0 {
 		var shown []string
 		for _, reason := range slices.Sorted(maps.Keys(held)) {
 			shown = append(shown, fmt.Sprintf("%d %s", held[reason], reason))
 		}
 		return warn("look at the keys of the installation and of tenants, their accounts, and what the keys may do at Stripe (create and read PaymentIntents); "+
-			"the workers' log and `oncepay payments show` say more", "payments that Stripe is not asked for, or refuses for want of rights: %s", strings.Join(shown, ", "))
+			"the workers' log and `oncepay payments show` say more", "payments that Stripe is not asked for, or refuses for want of rights: %s; %s", strings.Join(shown, ", "), stand)
 	}
 	if len(counts) == 0 && letters == 0 {
 		return good("no payment is %s, no dead letter is open", strings.Join(states, ", "))
 	}
-	var shown []string
-	for _, state := range slices.Sorted(slices.Values(states)) {
-		shown = append(shown, fmt.Sprintf("%d %s", counts[state], state))
+	const remedy = "`oncepay payments list --status S` and `oncepay dlq list` show them"
+	if counts[string(payments.StatusNeedsReview)]+counts[string(payments.StatusStalled)] > 0 {
+		return warn("a person decides about needs_review and stalled; "+remedy, "%s", stand)
 	}
-	return good("payments: %s; dead letters: %d open (`oncepay payments list --status S`, `oncepay dlq list`)", strings.Join(shown, ", "), letters)
+	return good("%s (%s)", stand, remedy)
 }

@@ -85,9 +85,9 @@ func hex(id payments.ID) string { return strings.TrimPrefix(id.Format(payments.K
 
 func testTickets(t *testing.T, s *services) {
 	w := s.world(t)
-	w.sql(payment("lost", "received", ""), payment("fine", "received", "1 hour"), payment("settled", "stalled", "1 hour"))
+	w.sql(payment("lost", "received", ""), payment("fine", "received", "1 hour"), payment("settled", "requires_capture", "1 hour"))
 	w.expect(map[string]expectation{"tickets": is(Failed, "2 payments", payments.NewID("acme", "lost").String()+" of acme (received, no ticket)",
-		payments.NewID("acme", "settled").String()+" of acme (stalled, ticket)", "oncepay payments show")})
+		payments.NewID("acme", "settled").String()+" of acme (requires_capture, ticket)", "oncepay payments show")})
 }
 
 func testDue(t *testing.T, s *services) {
@@ -99,8 +99,8 @@ func testDue(t *testing.T, s *services) {
 func testOutbox(t *testing.T, s *services) {
 	w := s.world(t)
 	id := hex(payments.NewID("acme", "k"))
-	w.sql(payment("k", "stalled", ""),
-		`INSERT INTO payment_events (tenant_id, payment_id, sequence, at, type, status, body) VALUES ('acme', '\x`+id+`', 1, now() - interval '2 hours', 't', 'stalled', '{}')`,
+	w.sql(payment("k", "requires_capture", ""),
+		`INSERT INTO payment_events (tenant_id, payment_id, sequence, at, type, status, body) VALUES ('acme', '\x`+id+`', 1, now() - interval '2 hours', 't', 'requires_capture', '{}')`,
 		`INSERT INTO outbox (kind, tenant_id, payment_id, sequence) VALUES ('event', 'acme', '\x`+id+`', 1)`)
 	w.expect(map[string]expectation{"outbox": is(Warning, "1 message not published yet, the oldest of 2h0m", "is a relay running")})
 	w.sql(`UPDATE payment_events SET at = now()`)
@@ -112,7 +112,7 @@ func testAttention(t *testing.T, s *services) {
 	w.sql(payment("a", "stalled", ""), payment("b", "needs_review", ""), payment("c", "unknown", "1 hour"),
 		`INSERT INTO dead_letters (first_seen, last_seen, payload_length, id, state, reason, message, stream, stream_created, stream_seq, payload_sha256)
 			VALUES (now(), now(), 0, 'dl_1', 'open', 'invalid', '', 'S', now(), 1, sha256('')), (now(), now(), 0, 'dl_2', 'discarded', 'invalid', '', 'S', now(), 2, sha256(''))`)
-	w.expect(map[string]expectation{"attention": is(OK, "1 needs_review, 1 stalled, 1 unknown", "dead letters: 1 open")})
+	w.expect(map[string]expectation{"attention": is(Warning, "1 needs_review, 1 stalled, 1 unknown", "dead letters: 1 open", "a person decides")})
 	// A key that may be read here may still be refused where it is used.
 	w.sql(payment("d", "waiting", "1 hour"), payment("e", "waiting", "1 hour"), payment("f", "waiting", "1 hour"),
 		`UPDATE payments SET reason = CASE idempotency_key WHEN 'd' THEN 'authentication' WHEN 'e' THEN 'rate_limited' ELSE 'account_unknown' END WHERE status = 'waiting'`)
