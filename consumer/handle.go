@@ -116,7 +116,7 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 func (w *Worker) account(ctx context.Context, tenant string) (payments.Account, error) {
 	account, err := w.Processor.Gateway.Account(ctx, tenant)
 	if err != nil && ctx.Err() == nil && w.seldom.now("account "+tenant, w.Clock.Now()) {
-		w.Log.Warn("the tenant's Stripe account is not known; its payments are stored and wait", "tenant", tenant, "error", err)
+		w.Log.Warn("the tenant's Stripe account is not known, so nothing is sent for the tenant from here; the error says why", "tenant", tenant, "error", err)
 	}
 	return account, err
 }
