@@ -85,6 +85,8 @@ func TestAheadOnJetStream(t *testing.T) {
 	o := newAhead(l)
 	f.publishMany(payments.LaneInteractive, "acme", "", 10)   // 1 to 10
 	f.publishMany(payments.LaneInteractive, "globex", "", 20) // 11 to 30
+	// The server counts what is pending a moment after it has stored it.
+	waitFor(t, "30 messages pending", func() bool { at, err := o.position(ctx); return err != nil || at.pending == 30 })
 	before, err := o.position(ctx)
 	if err != nil || before.last != 30 || before.subjects != 2 || before.pending != 30 || before.delivered != 0 || before.created.IsZero() {
 		t.Fatalf("%+v, %v", before, err)
