@@ -128,5 +128,13 @@ func CheckTenantID(id string) string {
 
 // hash is SHA-256 over the parts with one zero byte between them; no part that we hash can contain a zero byte.
 func hash(parts ...string) [sha256.Size]byte {
-	return sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	var room [512]byte // of all but the longest
+	text := room[:0]
+	for i, part := range parts {
+		if i > 0 {
+			text = append(text, 0)
+		}
+		text = append(text, part...)
+	}
+	return sha256.Sum256(text)
 }

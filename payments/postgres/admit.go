@@ -38,7 +38,10 @@ func (s *Store) Admit(ctx context.Context, r payments.AdmitRequest) (payments.Ad
 		return payments.Admission{Verdict: payments.VerdictRefused}, nil
 	}
 	done, err := s.admits.Do(ctx, a)
-	return done, translate(err)
+	if err != nil {
+		return payments.Admission{}, translate(err)
+	}
+	return *done, nil
 }
 
 // prepare does, in the caller's goroutine, all that needs no database. refused says that the request names no key that could be looked up.
@@ -111,7 +114,7 @@ func (a *admission) fresh(now time.Time, requestVersion int, claimed bool) row {
 }
 
 // claim is the right that the request's token gives: the payment as it stood before this owner came, which is as it was sent in.
-func (a *admission) claim(r row, now time.Time) payments.Claim {
+func (a *admission) claim(r *row, now time.Time) payments.Claim {
 	p := r.payment
 	claimed := p.FirstSubmitAt
 	p.InDoubt, p.FirstSubmitAt, p.LastSubmitAt, p.Owned = false, time.Time{}, time.Time{}, false

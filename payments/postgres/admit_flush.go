@@ -16,7 +16,7 @@ type admitting struct {
 	batch   []*admission
 	missing map[string]bool    // tenants that do not exist
 	first   map[key]*admission // for each key, the one request of the flush that inserts
-	rows    map[key]row        // what is there now
+	rows    map[key]*row       // what is there now
 	now     map[key]time.Time  // the store's time at which that was read or written
 	fresh   map[key]bool       // inserted by this attempt
 
@@ -27,9 +27,9 @@ type admitting struct {
 
 // flushAdmit answers one batch: insert what is new and, in a separate statement with a newer snapshot, read the rest. Of equal keys in one
 // batch the first that may insert does; the others meet its row, like everybody else.
-func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.Result[payments.Admission], error) {
+func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.Result[*payments.Admission], error) {
 	f := &admitting{
-		batch: batch, first: map[key]*admission{}, rows: make(map[key]row, len(batch)), now: make(map[key]time.Time, len(batch)), fresh: map[key]bool{},
+		batch: batch, first: map[key]*admission{}, rows: make(map[key]*row, len(batch)), now: make(map[key]time.Time, len(batch)), fresh: map[key]bool{},
 	}
 	began := s.wall()
 	tenants := make([]string, len(batch))
@@ -56,10 +56,11 @@ func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.
 		return nil, err
 	}
 	s.noteBudgets(f)
-	results := make([]coalesce.Result[payments.Admission], len(batch))
+	results, answers := make([]coalesce.Result[*payments.Admission], len(batch)), make([]payments.Admission, len(batch))
 	for i, a := range batch {
-		results[i].Value, results[i].Err = f.answer(a)
-		if c := &results[i].Value.Claim; results[i].Value.Verdict == payments.VerdictClaimed {
+		results[i].Value = &answers[i]
+		f.answer(a, &answers[i])
+		if c := &answers[i].Claim; answers[i].Verdict == payments.VerdictClaimed {
 			c.LeaseUntil = s.leaseEnd(a.leaseFrom, c.LeaseUntil.Sub(a.leaseFrom), f.now[a.key()])
 		}
 	}
@@ -105,7 +106,7 @@ func (f *admitting) read(rows pgx.Rows) error {
 		if err != nil {
 			return err
 		}
-		f.rows[r.key()], f.now[r.key()] = r, now.UTC()
+		f.rows[r.key()], f.now[r.key()] = &r, now.UTC()
 	}
 	if err := rows.Err(); err != nil {
 		return err
@@ -119,7 +120,7 @@ func (f *admitting) read(rows pgx.Rows) error {
 }
 
 // answer ranks what the request met.
-func (f *admitting) answer(a *admission) (payments.Admission, error) {
+func (f *admitting) answer(a *admission, done *payments.Admission) {
 	k := a.key()
 	r, there := f.rows[k]
 	m := meeting{
@@ -130,7 +131,10 @@ func (f *admitting) answer(a *admission) (payments.Admission, error) {
 		m.sameRequest = payments.SabotageNoFingerprint || sameRequest(a, r)
 		m.owner = a.Claim && a.inserts() && (r.holds(a.Token) || payments.SabotageIgnoreToken && r.ticket != nil)
 	}
-	done := payments.Admission{Verdict: rank(m), Payment: r.payment}
+	done.Verdict = rank(m)
+	if there {
+		done.Payment = r.payment
+	}
 	switch done.Verdict {
 	case payments.VerdictConflict:
 		done.Differs = payments.Differs(r.payment.Intent, a.Intent)
@@ -139,11 +143,10 @@ func (f *admitting) answer(a *admission) (payments.Admission, error) {
 	case payments.VerdictStored:
 		done.Wait = f.wait(a)
 	}
-	return done, nil
 }
 
 // sameRequest compares as the row was fingerprinted. Only one version exists, so a row of any other is compared field by field.
-func sameRequest(a *admission, r row) bool {
+func sameRequest(a *admission, r *row) bool {
 	if r.fingerprintVersion == payments.FingerprintVersion {
 		return r.fingerprint == a.fingerprint
 	}

@@ -67,7 +67,8 @@ func (f *admitting) inserted(rows pgx.Rows, requestVersion int, paced bool) erro
 		if a == nil {
 			return fmt.Errorf("%w: a row that nobody asked for", errMapping)
 		}
-		f.rows[k], f.now[k], f.fresh[k] = a.fresh(now.UTC(), requestVersion, f.asks(a) && (given || !paced)), now.UTC(), true
+		r := a.fresh(now.UTC(), requestVersion, f.asks(a) && (given || !paced))
+		f.rows[k], f.now[k], f.fresh[k] = &r, now.UTC(), true
 	}
 	return rows.Err()
 }

@@ -14,6 +14,7 @@ type change struct {
 	token         payments.Token // stored as last_token
 	clearSubmit   bool           // take back first_submit_at and last_submit_at, which are left alone otherwise
 	due           time.Time      // of the ticket, while the status has one
+	ended         bool           // the ticket is deleted already
 	events        []event
 	letter        *payments.DeadLetter
 }

@@ -31,7 +31,7 @@ func (b *bench) flush(requests ...payments.AdmitRequest) []payments.Admission {
 	}
 	admissions := make([]payments.Admission, len(results))
 	for i, r := range results {
-		if admissions[i] = r.Value; r.Err != nil {
+		if admissions[i] = *r.Value; r.Err != nil {
 			b.t.Fatal(r.Err)
 		}
 	}

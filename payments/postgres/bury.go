@@ -13,7 +13,7 @@ import (
 // transaction. While a send is in doubt, and while Stripe is processing it, the ticket stays, due after the delay, so that the payment goes on
 // being looked up; else it is stalled. There is one dead letter for a payment: a second time opens it again. CodeTicketLost.
 func (s *Store) BuryPayment(ctx context.Context, c payments.Claim, letter payments.DeadLetter, delay time.Duration) error {
-	k := claimKey(c)
+	k := claimKey(&c)
 	letter.Origin = payments.MessageOrigin{Subject: letter.Origin.Subject}
 	var messages []payments.OutboxItem
 	err := s.write(ctx, func(ctx context.Context) error {

@@ -65,6 +65,9 @@ func queueTickets(b *pgx.Batch, changes []*change) {
 	var lanes []int16
 	var times []time.Time
 	for _, c := range changes {
+		if c.ended {
+			continue
+		}
 		if !c.after.Status.HasTicket() {
 			done = append(done, c.key())
 			continue
@@ -89,13 +92,14 @@ func queueEvents(b *pgx.Batch, changes []*change, hold *time.Time, messages *[]p
 	var keys []key
 	var sequences []int64
 	var at []time.Time
-	var types, statuses, reasons, bodies []string
+	var types, statuses, reasons []string
+	var bodies [][]byte
 	items := map[place]payments.OutboxItem{}
 	for _, c := range changes {
 		for _, e := range c.events {
 			keys, sequences, at = append(keys, c.key()), append(sequences, e.sequence), append(at, e.at)
 			types, statuses, reasons = append(types, e.kind), append(statuses, string(c.after.Status)), append(reasons, c.after.Reason)
-			bodies = append(bodies, string(e.body))
+			bodies = append(bodies, e.body)
 			items[place{c.key(), e.sequence}] = eventItem(c.after, e.sequence, e.kind, e.body)
 		}
 	}

@@ -84,7 +84,7 @@ func (s *Store) judge(r row, now time.Time, token payments.Token, decide func(pa
 	if err != nil {
 		return nil, payments.Recorded{}, err
 	}
-	return c, recorded(c), nil
+	return c, *recorded(c), nil
 }
 
 // decides reports whether a status tells what became of every send: the others leave open what an owner is doing at this moment.

@@ -48,6 +48,7 @@ func openPool(ctx context.Context, dsn string, size int) (*pgxpool.Pool, error) 
 		}
 		config.ConnConfig.RuntimeParams[name] = value
 	}
+	config.AfterConnect = registerArrays
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, payments.Errorf(payments.CodeUnavailable, "PostgreSQL: %w", err)

@@ -198,6 +198,58 @@ func TestRecordRefusesImpossibleMoves(t *testing.T) {
 	b.record(c, succeeded(c.Payment), 0)
 }
 
+// TestAnImpossibleEndKeepsItsTicket: tickets of outcomes are deleted as they are found, so what cannot be recorded must not be among them.
+func TestAnImpossibleEndKeepsItsTicket(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	claims := b.claims(3)
+	var all sync.WaitGroup
+	for i, c := range claims {
+		all.Go(func() {
+			end := succeeded(c.Payment)
+			if i == 1 {
+				end = payments.Transition{Status: "no such status"}
+			}
+			if _, err := b.Record(ctx, payments.Recording{Claim: c, Transition: end, At: b.clock.Now()}); (i == 1) != (payments.ErrorCode(err) == payments.CodeInternal) || i != 1 && err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	if n, err := b.TicketCount(ctx); n != 1 || err != nil {
+		t.Errorf("tickets: %d, %v", n, err)
+	}
+	b.record(claims[1], succeeded(claims[1].Payment), 0)
+}
+
+// TestEndsAndStaysInOneFlush: of one claim's recordings the first counts, whether or not one of them ends the ticket.
+func TestEndsAndStaysInOneFlush(t *testing.T) {
+	t.Parallel()
+	for _, endsFirst := range []bool{true, false} {
+		b := open(t)
+		c := b.claim("k")
+		batch := []*payments.Recording{
+			{Claim: c, Transition: succeeded(c.Payment), At: b.clock.Now()}, {Claim: c, Transition: waiting("locked"), At: b.clock.Now(), Delay: time.Minute},
+		}
+		want, tickets := payments.StatusSucceeded, int64(0)
+		if !endsFirst {
+			batch[0], batch[1] = batch[1], batch[0]
+			want, tickets = payments.StatusWaiting, 1
+		}
+		results, err := b.flushRecord(context.Background(), batch)
+		if err != nil || results[0].Err != nil || results[1].Err != nil {
+			t.Fatal(err, results)
+		}
+		if p := b.find(c); p.Status != want || results[1].Value.Payment.Status != want {
+			t.Errorf("%s, and told the second %s; want %s", p.Status, results[1].Value.Payment.Status, want)
+		}
+		if n, err := b.TicketCount(context.Background()); int64(n) != tickets || err != nil {
+			t.Errorf("tickets: %d, %v, want %d", n, err, tickets)
+		}
+	}
+}
+
 // TestRecordKeepsStripesText: what Stripe or a look-up says can hold anything, and is stored all the same.
 func TestRecordKeepsStripesText(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"embed"
 	"strings"
 	"sync"
@@ -54,14 +55,14 @@ func (k key) compare(other key) int {
 	if c := strings.Compare(k.tenant, other.tenant); c != 0 {
 		return c
 	}
-	return strings.Compare(string(k.id[:]), string(other.id[:]))
+	return bytes.Compare(k.id[:], other.id[:])
 }
 
 // keyArrays are the two arrays that every statement joins on.
 func keyArrays(keys []key) (tenants []string, ids [][]byte) {
 	tenants, ids = make([]string, len(keys)), make([][]byte, len(keys))
-	for i, k := range keys {
-		tenants[i], ids[i] = k.tenant, k.id[:]
+	for i := range keys { // a copy of each key would have to be allocated
+		tenants[i], ids[i] = keys[i].tenant, keys[i].id[:]
 	}
 	return tenants, ids
 }

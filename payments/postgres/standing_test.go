@@ -126,7 +126,7 @@ func (w *standingWorld) check(n int) {
 	w.t.Helper()
 	keys := make([]key, len(w.claims))
 	for i, c := range w.claims {
-		keys[i] = claimKey(c)
+		keys[i] = claimKey(&c)
 	}
 	tenants, ids := keyArrays(keys)
 	list, err := w.pool.Query(context.Background(), query("read_by_id"), tenants, ids)
@@ -144,12 +144,12 @@ func (w *standingWorld) check(n int) {
 	}
 	var on []payments.Claim
 	for _, c := range w.claims {
-		r := rows[claimKey(c)]
+		r := rows[claimKey(&c)]
 		if !r.holds(c.Token) {
 			continue
 		}
 		on = append(on, c)
-		want, got := r.payment, standing(c)
+		want, got := r.payment, standing(&c)
 		want.Owned, got.Owned = false, false
 		if !reflect.DeepEqual(want, got) {
 			w.t.Fatalf("step %d: the row and what its owner takes it for:\n%+v\n%+v", n, want, got)

@@ -16,8 +16,8 @@ type Store struct {
 	pool    *pgxpool.Pool
 	opts    Options
 	tenants tenantCache
-	admits  *coalesce.Group[*admission, payments.Admission]
-	records *coalesce.Group[*payments.Recording, payments.Recorded]
+	admits  *coalesce.Group[*admission, *payments.Admission] // by pointer: they are large, and handed on often
+	records *coalesce.Group[*payments.Recording, *payments.Recorded]
 
 	budgets budgets
 	turns   turns

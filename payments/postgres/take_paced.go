@@ -89,7 +89,7 @@ func (s *Store) notePassedOver(p plan, claims []payments.Claim) (some bool) {
 	}
 	given := map[payments.Account]int32{}
 	for _, c := range claims {
-		given[account[claimKey(c)]]++
+		given[account[claimKey(&c)]]++
 	}
 	for i, a := range p.payers {
 		if given[a] == 0 && p.rooms[i] > 0 {

@@ -177,7 +177,7 @@ func TestTakeRace(t *testing.T) {
 				}
 				mu.Lock()
 				for _, c := range got {
-					owners[claimKey(c)]++
+					owners[claimKey(&c)]++
 				}
 				mu.Unlock()
 			}

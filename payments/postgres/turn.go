@@ -62,7 +62,7 @@ func (t *turns) served(lane payments.Lane, found []dueTicket, claims []payments.
 		t.within[lane] = map[payments.Account]string{}
 	}
 	for _, c := range claims {
-		d := of[claimKey(c)]
+		d := of[claimKey(&c)]
 		t.slot[lane] = d.slot
 		if shared[d.account] {
 			t.within[lane][d.account] = d.tenant
