@@ -278,7 +278,7 @@ func (s *scout) admit(ctx context.Context, m *jetstream.RawStreamMsg, w *wave) {
 	if r.refusal != nil || r.refused != nil || r.existingOnly || r.lane != s.lane.lane {
 		return
 	}
-	id := r.intent.ID()
+	id := r.id
 	s.w.step(payments.StepBeforeAdmit, id)
 	a, err := s.w.Store.Admit(ctx, payments.AdmitRequest{Intent: r.intent, Lane: r.lane})
 	s.w.noteAdmit(err)

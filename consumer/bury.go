@@ -41,7 +41,7 @@ func (w *Worker) bury(ctx context.Context, m held, r reading, why refusal) {
 	if w.Observer.Buried != nil {
 		w.Observer.Buried(why.reason)
 	}
-	w.ack(m, r.intent.ID())
+	w.ack(m, r.id)
 }
 
 // sameStream reports whether the message's origin is still what it was taken for; if not, the message comes back under its true one.

@@ -18,11 +18,11 @@ func cardIn(m message) string {
 		return "payload:"
 	case bytes.IndexByte(m.data, 0) >= 0 && payments.ContainsCardNumber(withoutNULs(m.data)):
 		return "payload:"
-	case payments.ContainsCardNumber([]byte(m.subject)):
+	case payments.ContainsCardNumberString(m.subject):
 		return "subject:"
 	}
 	for name, lines := range m.headers {
-		if payments.ContainsCardNumber([]byte(name)) || payments.ContainsCardNumber([]byte(strings.Join(lines, "\n"))) {
+		if payments.ContainsCardNumberString(name) || payments.ContainsCardNumberString(strings.Join(lines, "\n")) {
 			return "headers:"
 		}
 	}

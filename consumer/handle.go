@@ -75,7 +75,7 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 		Intent: r.intent, Lane: r.lane, Claim: unknown == nil && !w.stopping.Load(), Token: w.NewToken(), Lease: w.Lease,
 		Account: account, Refused: r.refused, ExistingOnly: r.existingOnly,
 	}
-	id := r.intent.ID()
+	id := r.id
 	a, err := w.start(ctx, m, r, request)
 	if err == nil && a.Wait > 0 {
 		// The lane waits for such tickets of its own to be taken.
@@ -130,7 +130,7 @@ func (w *Worker) start(ctx context.Context, m held, r reading, request payments.
 			return payments.Admission{}, err
 		}
 	}
-	w.step(payments.StepBeforeAdmit, r.intent.ID())
+	w.step(payments.StepBeforeAdmit, r.id)
 	for {
 		a, err := w.Store.Admit(ctx, request)
 		w.noteAdmit(err)

@@ -27,6 +27,7 @@ type reading struct {
 	key          string
 	lane         payments.Lane
 	intent       payments.Intent
+	id           payments.ID
 	existingOnly bool // the key is a batch child's: attach to its row, never create one
 	refused      *payments.ValidationError
 	refusal      *refusal
@@ -49,11 +50,18 @@ func read(subjects schema.Subjects, m message) reading {
 		}
 		return r
 	}
-	r.key = keyToFileUnder(m)
+	if r = r.parse(kind, err, m); r.refusal != nil && !r.refusal.erase && r.key == "" {
+		r.key = keyToFileUnder(m)
+	}
+	return r
+}
+
+// parse reads a message in which no card number stands openly. misaddressed is what is wrong with its subject.
+func (r reading) parse(kind schema.SubjectKind, misaddressed error, m message) reading {
 	switch {
-	case err != nil:
+	case misaddressed != nil:
 		r.tenant = ""
-		return r.refuse(payments.ReasonTenantUnknown, "subject: "+err.Error())
+		return r.refuse(payments.ReasonTenantUnknown, "subject: "+misaddressed.Error())
 	case kind == schema.SubjectBatch:
 		return r.refuse(payments.ReasonInvalid, "subject: batches are not accepted by this version; publish each payment on the bulk lane under a key of its own")
 	case kind != schema.SubjectIntent && kind != schema.SubjectBulk:
@@ -89,7 +97,7 @@ func (r reading) fill(wire schema.Intent, headers map[string][]string) reading {
 		r.refusal = &refusal{reason: payments.ReasonCardNumber, message: field + " " + cardRemedy, erase: true}
 		return r
 	}
-	r.refused = r.intent.Validate()
+	r.id, r.refused = r.intent.ID(), r.intent.Validate()
 	return r
 }
 

@@ -21,7 +21,7 @@ var errDealtWith = errors.New("the message has been dealt with")
 func (w *Worker) suspect(ctx context.Context, m held, r reading, request *payments.AdmitRequest) (release func(), err error) {
 	none := func() {}
 	bounded, cancel := context.WithTimeout(ctx, commitTimeout)
-	_, err = w.Store.Find(bounded, r.tenant, r.intent.ID())
+	_, err = w.Store.Find(bounded, r.tenant, r.id)
 	cancel()
 	w.noteStore(err)
 	switch {

@@ -160,6 +160,11 @@ func (m Metadata) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string(m), json.Deterministic(true))
 }
 
+// MarshalJSONTo is MarshalJSON for encoders that know it.
+func (m Metadata) MarshalJSONTo(e *jsontext.Encoder) error {
+	return json.MarshalEncode(e, map[string]string(m), json.Deterministic(true))
+}
+
 // Marshal writes a document: nil slices and maps as [] and {}, names in order,
 // no spaces.
 func Marshal(document any) ([]byte, error) {

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/oncepay/oncepay/payments"
@@ -23,32 +26,55 @@ type apiError struct {
 	Intent                           *payments.PaymentIntent // that, if it can be read
 }
 
-// members reads an object by its exact names, and leaves its values as they are: nobody asks for most of them. It is as lenient as
-// encoding/json; an answer that was refused for its form would leave an outcome unknown.
-func members(raw []byte) (map[string]json.RawMessage, bool) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+// lenient is as encoding/json is: an answer that was refused for its form would leave an outcome unknown.
+var lenient = json2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// decoders are kept, since each makes itself tables to work with.
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
+// each calls member with the names and values of an object, in their order, and reports whether raw is one. The values are left as they stand,
+// since nobody asks for most of them; the name is lent for the call.
+func each(raw []byte, member func(name, value []byte)) bool {
+	d := decoders.Get().(*jsontext.Decoder)
+	defer func() {
+		d.Reset(http.NoBody) // it keeps no answer
+		decoders.Put(d)
+	}()
+	d.Reset(bytes.NewBuffer(raw), lenient)
 	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
-		return nil, false
+		return false
 	}
-	m := make(map[string]json.RawMessage, 16)
 	for d.PeekKind() != '}' {
-		name, err := d.ReadToken()
+		name, err := d.ReadValue()
 		if err != nil {
-			return nil, false
+			return false
 		}
-		key := name.String()
+		if plain(name) {
+			name = name[1 : len(name)-1]
+		} else {
+			name, _ = jsontext.AppendUnquote(nil, name) // what is no UTF-8 is replaced
+		}
 		value, err := d.ReadValue()
 		if err != nil {
-			return nil, false
+			return false
 		}
 		end := int(d.InputOffset())
-		m[key] = json.RawMessage(raw[end-len(value) : end])
+		member(name, raw[end-len(value):end:end])
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return nil, false
+		return false
 	}
 	_, err := d.ReadToken()
-	return m, err == io.EOF
+	return err == io.EOF
+}
+
+// members is an object by its exact names; of equal ones the last counts.
+func members(raw []byte) (map[string]json.RawMessage, bool) {
+	m := map[string]json.RawMessage{}
+	if !each(raw, func(name, value []byte) { m[string(name)] = value }) {
+		return nil, false
+	}
+	return m, true
 }
 
 // decodeError reads {"error": {"type": …}}, and reports false for anything else.
@@ -75,33 +101,74 @@ func decodeError(body []byte) (apiError, bool) {
 	return e, e.Type != ""
 }
 
+// intentMembers are the members of a PaymentIntent that we read; nil: missing.
+type intentMembers struct {
+	object, id, status, amount, amountReceived, currency, customer, latestCharge, livemode, created, metadata, lastError json.RawMessage
+}
+
+// place is where the value of a member goes; nil for those that are not read.
+func (m *intentMembers) place(name []byte) *json.RawMessage {
+	switch string(name) {
+	case "object":
+		return &m.object
+	case "id":
+		return &m.id
+	case "status":
+		return &m.status
+	case "amount":
+		return &m.amount
+	case "amount_received":
+		return &m.amountReceived
+	case "currency":
+		return &m.currency
+	case "customer":
+		return &m.customer
+	case "latest_charge":
+		return &m.latestCharge
+	case "livemode":
+		return &m.livemode
+	case "created":
+		return &m.created
+	case "metadata":
+		return &m.metadata
+	case "last_payment_error":
+		return &m.lastError
+	}
+	return nil
+}
+
 // decodeIntent reads a PaymentIntent. What Decide compares must be there; what is missing would compare as zero.
 func decodeIntent(raw []byte) (payments.PaymentIntent, error) {
 	var pi payments.PaymentIntent
-	m, ok := members(raw)
+	var m intentMembers
+	ok := each(raw, func(name, value []byte) {
+		if p := m.place(name); p != nil {
+			*p = value
+		}
+	})
 	var object, status string
-	if !ok || !text(m["object"], &object) || object != "payment_intent" {
+	if !ok || !text(m.object, &object) || object != "payment_intent" {
 		return pi, errNoIntent
 	}
-	if !text(m["id"], &pi.ID) || !validID(pi.ID, "pi_") || !text(m["status"], &status) || word(status) == "" {
+	if !text(m.id, &pi.ID) || !validID(pi.ID, "pi_") || !text(m.status, &status) || word(status) == "" {
 		return pi, errors.New("the PaymentIntent has no proper id or status")
 	}
-	if !there(m, "amount") || !number(m["amount"], &pi.Amount) || !there(m, "currency") || !text(m["currency"], &pi.Currency) ||
-		!given(m, "livemode", &pi.Livemode) {
+	if !there(m.amount) || !number(m.amount, &pi.Amount) || !there(m.currency) || !text(m.currency, &pi.Currency) ||
+		!given(m.livemode, &pi.Livemode) {
 		return pi, errors.New("the PaymentIntent has no proper amount, currency or livemode")
 	}
-	if word(pi.Currency) == "" || !reference(m["customer"], &pi.Customer) || !reference(m["latest_charge"], &pi.LatestCharge) {
+	if word(pi.Currency) == "" || !reference(m.customer, &pi.Customer) || !reference(m.latestCharge, &pi.LatestCharge) {
 		return pi, errors.New("the PaymentIntent's currency, customer or charge cannot be read")
 	}
 	var created int64
-	if !number(m["amount_received"], &pi.AmountReceived) || !number(m["created"], &created) || !words(m["metadata"], &pi.Metadata) {
+	if !number(m.amountReceived, &pi.AmountReceived) || !number(m.created, &created) || !words(m.metadata, &pi.Metadata) {
 		return pi, errors.New("a member of the PaymentIntent cannot be read")
 	}
 	pi.Status = payments.StripeStatus(word(status))
 	if created != 0 {
 		pi.Created = time.Unix(created, 0).UTC()
 	}
-	if last, ok := members(m["last_payment_error"]); ok {
+	if last, ok := members(m.lastError); ok {
 		var e apiError
 		if !text(last["code"], &e.Code) || !text(last["decline_code"], &e.DeclineCode) || !text(last["message"], &e.Message) {
 			return pi, errors.New("the PaymentIntent's last error cannot be read")
@@ -144,37 +211,35 @@ func number(raw json.RawMessage, n *int64) bool {
 
 // words reads an object of strings; a member that is missing or null leaves w alone.
 func words(raw json.RawMessage, w *map[string]string) bool {
-	m, ok := members(raw)
-	if !ok {
-		return raw == nil || json.Unmarshal(raw, w) == nil
+	if !there(raw) {
+		return true
 	}
-	*w = make(map[string]string, len(m))
-	for name, value := range m {
+	read, fine := make(map[string]string, 8), true
+	ok := each(raw, func(name, value []byte) {
 		var s string
-		if !text(value, &s) {
-			return false
-		}
-		(*w)[name] = s
+		fine = text(value, &s) && fine
+		read[string(name)] = s
+	})
+	if !ok {
+		return json.Unmarshal(raw, w) == nil
 	}
-	return true
+	*w = read
+	return fine
 }
 
 // there reports whether a member is there and not null.
-func there(m map[string]json.RawMessage, name string) bool {
-	raw, ok := m[name]
-	return ok && string(raw) != "null"
-}
+func there(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
 
 // given reads a member that must be there and not null.
-func given(m map[string]json.RawMessage, name string, target any) bool {
-	return there(m, name) && json.Unmarshal(m[name], target) == nil
+func given(raw json.RawMessage, target any) bool {
+	return there(raw) && json.Unmarshal(raw, target) == nil
 }
 
 // reference reads a reference to another object: null, its id, or, expanded, the object itself. Customers' ids may be of the merchant's own
 // choosing.
 func reference(raw json.RawMessage, id *string) bool {
 	if !text(raw, id) {
-		if m, ok := members(raw); !ok || !given(m, "id", id) {
+		if m, ok := members(raw); !ok || !given(m["id"], id) {
 			return false
 		}
 	}

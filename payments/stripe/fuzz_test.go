@@ -22,7 +22,7 @@ func answered(response []byte) *exchange {
 		return x
 	}
 	x.status, x.header = resp.StatusCode, resp.Header
-	x.body, x.err = readAnswer(resp.Body)
+	x.body, x.err = readAnswer(resp.Body, resp.ContentLength)
 	return x
 }
 

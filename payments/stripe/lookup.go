@@ -166,13 +166,13 @@ func decodePage(body []byte) (page, error) {
 	var object string
 	var data []json.RawMessage
 	m, ok := members(body)
-	if !ok || !given(m, "object", &object) || object != "list" || !given(m, "has_more", &p.more) || !given(m, "data", &data) {
+	if !ok || !given(m["object"], &object) || object != "list" || !given(m["has_more"], &p.more) || !given(m["data"], &data) {
 		return p, fmt.Errorf("Stripe's answer is no list")
 	}
 	for _, raw := range data {
 		item, ok := members(raw)
 		r := record{raw: raw}
-		if !ok || !given(item, "object", &object) || object != "payment_intent" || !given(item, "id", &r.id) || !validID(r.id, "pi_") {
+		if !ok || !given(item["object"], &object) || object != "payment_intent" || !given(item["id"], &r.id) || !validID(r.id, "pi_") {
 			return p, fmt.Errorf("Stripe's list has an item that is no PaymentIntent")
 		}
 		if value, ok := item["metadata"]; !ok || json.Unmarshal(value, &r.metadata) != nil {

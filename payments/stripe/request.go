@@ -105,14 +105,13 @@ func encode(fields []field) string {
 
 // writeName writes a member's name, escaped but for its brackets.
 func writeName(b *strings.Builder, name string) {
-	for {
-		i := strings.IndexAny(name, "[]")
-		if i < 0 {
-			b.WriteString(url.QueryEscape(name))
-			return
+	from := 0
+	for i := range len(name) {
+		if name[i] == '[' || name[i] == ']' {
+			b.WriteString(url.QueryEscape(name[from:i]))
+			b.WriteByte(name[i])
+			from = i + 1
 		}
-		b.WriteString(url.QueryEscape(name[:i]))
-		b.WriteByte(name[i])
-		name = name[i+1:]
 	}
+	b.WriteString(url.QueryEscape(name[from:]))
 }

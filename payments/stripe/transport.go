@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -19,6 +20,8 @@ const (
 	idleTimeout = 30 * time.Second
 	// answerMax bounds what is read of one answer: a page of 100 PaymentIntents with full metadata is about 4 MiB.
 	answerMax = 16 << 20
+	// answerRoomMax bounds the room that is made for an answer on its word.
+	answerRoomMax = 64 << 10
 )
 
 var (
@@ -83,7 +86,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.status, x.header = resp.StatusCode, resp.Header
-	x.body, x.err = readAnswer(resp.Body)
+	x.body, x.err = readAnswer(resp.Body, resp.ContentLength)
 	if x.err != nil {
 		return nil, x.err
 	}
@@ -107,6 +110,9 @@ func empty(body io.Reader) bool {
 	n, err := io.ReadFull(body, one[:])
 	return n == 0 && err == io.EOF
 }
+
+// sentHeaders are the headers of our requests, by their canonical names.
+var sentHeaders = []string{"Authorization", "Content-Type", "Stripe-Version", "User-Agent", "Idempotency-Key", "Stripe-Account"}
 
 // rebuild checks that the SDK made the head of the exchange's request, and returns it with the exchange's body and the headers that we mean
 // to send and no others: the SDK would add a description of the machine. Without GetBody net/http has nothing to send a second time.
@@ -135,12 +141,12 @@ func (t *transport) rebuild(req *http.Request, x *exchange) (*http.Request, erro
 		return nil, errors.New("the request names another account")
 	}
 	out := &http.Request{
-		Method: req.Method, URL: req.URL, Host: req.Host, Header: http.Header{},
+		Method: req.Method, URL: req.URL, Host: req.Host, Header: make(http.Header, len(sentHeaders)),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
-	for _, name := range []string{"Authorization", "Content-Type", "Stripe-Version", "User-Agent", "Idempotency-Key", "Stripe-Account"} {
-		if v := req.Header.Get(name); v != "" {
-			out.Header.Set(name, v)
+	for _, name := range sentHeaders {
+		if values := req.Header[name]; len(values) > 0 && values[0] != "" {
+			out.Header[name] = values[:1]
 		}
 	}
 	if x.method == http.MethodPost {
@@ -149,14 +155,17 @@ func (t *transport) rebuild(req *http.Request, x *exchange) (*http.Request, erro
 	return out, nil
 }
 
-// readAnswer reads an answer to its end; an answer that is cut off is an error, whatever its status.
-func readAnswer(body io.ReadCloser) ([]byte, error) {
+// readAnswer reads an answer to its end; an answer that is cut off is an error, whatever its status. length is what its header says, -1 for
+// nothing, and only makes room.
+func readAnswer(body io.ReadCloser, length int64) ([]byte, error) {
 	defer body.Close()
-	b, err := io.ReadAll(io.LimitReader(body, answerMax+1))
-	if err == nil && len(b) > answerMax {
+	var b bytes.Buffer
+	b.Grow(int(min(max(length, 0), answerRoomMax)) + bytes.MinRead)
+	_, err := b.ReadFrom(io.LimitReader(body, answerMax+1))
+	if err == nil && b.Len() > answerMax {
 		err = errTooLong
 	}
-	return b, err
+	return b.Bytes(), err
 }
 
 // newHTTPTransport returns HTTP/1.1 over gated connections. HTTP/2 is off: it multiplexes, so a write could not be told apart, and it
@@ -179,15 +188,15 @@ func newHTTPTransport(o Options) *http.Transport {
 			}
 			return &gatedConn{Conn: conn}, nil
 		},
-		TLSClientConfig:       o.tlsConfig(),
-		TLSHandshakeTimeout:   min(dialTimeout, o.Timeout),
-		ResponseHeaderTimeout: o.Timeout,
-		IdleConnTimeout:       idleTimeout,
-		MaxIdleConns:          o.MaxConns,
-		MaxIdleConnsPerHost:   o.MaxConns,
-		MaxConnsPerHost:       o.MaxConns,
-		Protocols:             &protocols,
-		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
+		TLSClientConfig:     o.tlsConfig(),
+		TLSHandshakeTimeout: min(dialTimeout, o.Timeout),
+		IdleConnTimeout:     idleTimeout,
+		MaxIdleConns:        o.MaxConns,
+		MaxIdleConnsPerHost: o.MaxConns,
+		MaxConnsPerHost:     o.MaxConns,
+		DisableCompression:  true, // a few KB are inflated for more CPU time than they are worth
+		Protocols:           &protocols,
+		TLSNextProto:        map[string]func(string, *tls.Conn) http.RoundTripper{},
 	}
 }
 
