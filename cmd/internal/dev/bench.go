@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"sync"
@@ -30,6 +31,7 @@ type benchOptions struct {
 	stripeURL, postgresAt string
 	duplicates            float64
 	json                  bool
+	cpuProfile            string
 }
 
 // Measurement is what one benchmark found.
@@ -88,6 +90,7 @@ func benchCommand() *cobra.Command {
 	c.Flags().StringVar(&o.stripeURL, "stripe-url", "", "a Stripe to use instead of the simulator")
 	c.Flags().StringVar(&o.postgresAt, "postgres", "", "a PostgreSQL to use instead of a temporary one; a database is made there and dropped")
 	c.Flags().Float64Var(&o.duplicates, "duplicates", 0, "further messages for each intent, on average")
+	c.Flags().StringVar(&o.cpuProfile, "cpu-profile", "", "throughput: write a CPU profile of the measured time to this file, for go tool pprof and go build -pgo")
 	c.Flags().BoolVar(&o.json, "json", false, "print the measurement as one JSON document")
 	return c
 }
@@ -237,6 +240,11 @@ func (b *bench) work(ctx context.Context, m *Measurement) error {
 	served := make(chan error, 1)
 	stopped := make(chan struct{})
 	defer func() { stop(); <-stopped }() // before its database is dropped
+	endProfile, err := startProfile(b.o.cpuProfile)
+	if err != nil {
+		return err
+	}
+	defer endProfile()
 	cpu, started := cpuSeconds(), time.Now()
 	go func() {
 		defer close(stopped)
@@ -263,6 +271,21 @@ func (b *bench) work(ctx context.Context, m *Measurement) error {
 	m.E2EP50MS, m.E2EP99MS = round(percentile(b.waits, 0.5)), round(percentile(b.waits, 0.99))
 	m.PeakRSSMB, m.StripeRequests = round(peakRSSMB()), b.requests.Load()
 	return nil
+}
+
+// startProfile writes a CPU profile to the file until end is called; "" is none.
+func startProfile(file string) (end func(), err error) {
+	if file == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, &app.UsageError{Text: "--cpu-profile: " + err.Error()}
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, firstOf(err, f.Close())
+	}
+	return func() { pprof.StopCPUProfile(); _ = f.Close() }, nil
 }
 
 func (b *bench) settled(s payments.Settlement, waited time.Duration) {

@@ -111,7 +111,7 @@ func TestDemoInterrupted(t *testing.T) {
 func TestDemoSabotaged(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "oncepay-dev")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "sabotage", "-o", program, "github.com/oncepay/oncepay/cmd/oncepay-dev")
+	build := exec.CommandContext(t.Context(), "go", "build", "-pgo=off", "-tags", "sabotage", "-o", program, "github.com/oncepay/oncepay/cmd/oncepay-dev")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v %s", err, out)
 	}
