@@ -25,7 +25,7 @@ func registerArrays(_ context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// flatCodec writes []string and [][]byte, either of which may be texts, in one go, and leaves all else to pgx.
+// flatCodec writes []string as texts and [][]byte as bytea in one go, and leaves all else to pgx.
 type flatCodec struct{ *pgtype.ArrayCodec }
 
 // PlanEncode implements pgtype.Codec.
@@ -33,9 +33,13 @@ func (c flatCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any
 	if format == pgtype.BinaryFormatCode {
 		switch value.(type) {
 		case []string:
-			return flatPlan[string]{c.ElementType.OID}
+			if c.ElementType.OID == pgtype.TextOID {
+				return flatPlan[string]{pgtype.TextOID}
+			}
 		case [][]byte:
-			return flatPlan[[]byte]{c.ElementType.OID}
+			if c.ElementType.OID == pgtype.ByteaOID {
+				return flatPlan[[]byte]{pgtype.ByteaOID}
+			}
 		}
 	}
 	return c.ArrayCodec.PlanEncode(m, oid, format, value)

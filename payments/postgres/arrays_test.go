@@ -19,20 +19,16 @@ func TestArraysArriveAsTheyAre(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		texts := rapid.SliceOfN(text, 0, 20).Draw(rt, "texts")
 		raw := rapid.SliceOfN(bytes, 0, 20).Draw(rt, "bytes")
-		asText := make([][]byte, len(texts))
-		for i := range texts {
-			asText[i] = []byte(texts[i])
-		}
-		var gotTexts, gotAsText []string
+		var gotTexts []string
 		var gotRaw [][]byte
 		var cardinality int
-		err := b.pool.QueryRow(ctx, "SELECT $1::text[], $2::text[], $3::bytea[], cardinality($3::bytea[])", texts, asText, raw).
-			Scan(&gotTexts, &gotAsText, &gotRaw, &cardinality)
+		err := b.pool.QueryRow(ctx, "SELECT $1::text[], $2::bytea[], cardinality($2::bytea[])", texts, raw).
+			Scan(&gotTexts, &gotRaw, &cardinality)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if !slices.Equal(gotTexts, texts) || !slices.Equal(gotAsText, texts) {
-			rt.Errorf("%q arrived as %q and %q", texts, gotTexts, gotAsText)
+		if !slices.Equal(gotTexts, texts) {
+			rt.Errorf("%q arrived as %q", texts, gotTexts)
 		}
 		same := func(a, b []byte) bool { return (a == nil) == (b == nil) && string(a) == string(b) }
 		if !slices.EqualFunc(gotRaw, raw, same) || cardinality != len(raw) {

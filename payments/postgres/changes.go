@@ -92,14 +92,13 @@ func queueEvents(b *pgx.Batch, changes []*change, hold *time.Time, messages *[]p
 	var keys []key
 	var sequences []int64
 	var at []time.Time
-	var types, statuses, reasons []string
-	var bodies [][]byte
+	var types, statuses, reasons, bodies []string
 	items := map[place]payments.OutboxItem{}
 	for _, c := range changes {
 		for _, e := range c.events {
 			keys, sequences, at = append(keys, c.key()), append(sequences, e.sequence), append(at, e.at)
 			types, statuses, reasons = append(types, e.kind), append(statuses, string(c.after.Status)), append(reasons, c.after.Reason)
-			bodies = append(bodies, e.body)
+			bodies = append(bodies, string(e.body)) // as bytes they would be bytea where pgx does not ask for types
 			items[place{c.key(), e.sequence}] = eventItem(c.after, e.sequence, e.kind, e.body)
 		}
 	}

@@ -104,7 +104,8 @@ func (s *Store) claimTickets(ctx context.Context, tx *transaction, f *recording)
 	return err
 }
 
-// order is that in which everybody locks.
+// order is that in which everybody locks, among those whose tickets end and among those whose tickets stay. Two flushes that hold the same tokens and
+// disagree about which end can lock in a circle; PostgreSQL ends one, which is repeated and finds what the other wrote.
 func (f *recording) order() []int {
 	order := make([]int, len(f.batch))
 	for i := range order {
@@ -214,7 +215,7 @@ func (s *Store) changeOf(f *recording, i int) (*change, error) {
 	if c := f.ends[i]; c != nil {
 		return c, nil
 	}
-	if stored, there := f.rows[claimKey(&r.Claim)]; there { // only where tests switch the check of the token off
+	if stored, there := f.rows[claimKey(&r.Claim)]; there { // read for somebody without the token, who is in this flush, too
 		return s.recordChange(stored.payment, r, f.now)
 	}
 	return s.recordChange(standing(&r.Claim), r, f.now)

@@ -214,17 +214,19 @@ func words(raw json.RawMessage, w *map[string]string) bool {
 	if !there(raw) {
 		return true
 	}
-	read, fine := make(map[string]string, 8), true
-	ok := each(raw, func(name, value []byte) {
-		var s string
-		fine = text(value, &s) && fine
-		read[string(name)] = s
-	})
+	m, ok := members(raw)
 	if !ok {
 		return json.Unmarshal(raw, w) == nil
 	}
-	*w = read
-	return fine
+	*w = make(map[string]string, len(m))
+	for name, value := range m {
+		var s string
+		if !text(value, &s) {
+			return false
+		}
+		(*w)[name] = s
+	}
+	return true
 }
 
 // there reports whether a member is there and not null.

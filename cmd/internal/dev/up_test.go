@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -274,6 +275,10 @@ func TestSimulatorAlone(t *testing.T) {
 // TestUpEndsEarly: whatever ends it before its time, in whatever order, it leaves nothing running.
 func TestUpEndsEarly(t *testing.T) {
 	t.Parallel()
+	// What is ignored here, as under nohup, would be ignored by the programs that are started; what is caught is not.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
 	for name, c := range map[string]struct {
 		end  func(t *testing.T, p *program, envFile string) (seen []process)
 		code int
