@@ -130,11 +130,12 @@ func (b *branches) awaitLog(part string) {
 	b.await("the log's word", func() (bool, string) { return strings.Contains(b.logs.text(), part), "the log does not say " + part })
 }
 
-// startMortal starts a worker that knows all accounts, and dies with the requests of the orders at Stripe.
-func (b *branches) startMortal(orders ...order) *worker {
+// startMortal starts a worker that knows all accounts, and dies with the requests of the orders at Stripe. Each group of orders is published when
+// the requests of those before it are there.
+func (b *branches) startMortal(groups ...[]order) *worker {
 	b.Helper()
 	var ids []payments.ID
-	for _, o := range orders {
+	for _, o := range slices.Concat(groups...) {
 		ids = append(ids, o.id())
 	}
 	first := b.start(workerOptions{name: "first", stop: func(s payments.Step, id payments.ID) bool {
@@ -145,8 +146,12 @@ func (b *branches) startMortal(orders ...order) *worker {
 		b.publish(known)
 		b.awaitStatus(known, payments.StatusSucceeded, "")
 	}
-	b.publish(orders...)
-	b.await("the first owner's death", func() (bool, string) { return allStopped(first.gate, ids) })
+	published := 0
+	for _, orders := range groups {
+		b.publish(orders...)
+		published += len(orders)
+		b.await("the first owner's death", func() (bool, string) { return allStopped(first.gate, ids[:published]) })
+	}
 	return first
 }
 
@@ -198,7 +203,7 @@ func (b *branches) mustBeApart() {
 func TestTenantsOnTheirOwnAccounts(t *testing.T) {
 	t.Parallel()
 	b := newBranches(t)
-	var orders []order
+	var orders, refused []order
 	for i, fault := range append([]string{""}, faults...) {
 		name := "order-" + fmt.Sprint(i)
 		for _, owner := range slices.Sorted(maps.Keys(b.accounts)) {
@@ -206,13 +211,17 @@ func TestTenantsOnTheirOwnAccounts(t *testing.T) {
 			if i%3 == 0 {
 				o.lane = payments.LaneBulk
 			}
-			orders = append(orders, o)
+			if fault == stripesim.FaultUnauthorized401 { // after which nothing is sent for the tenant
+				refused = append(refused, o)
+			} else {
+				orders = append(orders, o)
+			}
 		}
 		if fault != "" {
-			b.fault(orders[len(orders)-1], fault, len(b.accounts)) // metadata are equal, too: it meets all three
+			b.fault(b.orderOf(tenant, name), fault, len(b.accounts)) // metadata are equal, too: it meets all three
 		}
 	}
-	b.startMortal(orders...).kill()
+	b.startMortal(orders, refused).kill()
 	before := len(b.sim.Ledger().Requests)
 	b.start(workerOptions{name: "healthy"})
 	b.mustBeApart()
@@ -253,7 +262,7 @@ func TestSwappedKeyFile(t *testing.T) {
 	t.Parallel()
 	b := newBranches(t)
 	o, other := b.orderOf(keyed, "order-1"), b.orderOf(tenant, "order-1")
-	b.startMortal(o).kill()
+	b.startMortal([]order{o}).kill()
 	b.writeKey(otherKey)
 	second := b.start(workerOptions{name: "second"})
 	b.publish(other)
