@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	stripego "github.com/stripe/stripe-go/v76"
 )
 
 const (
@@ -24,11 +26,7 @@ const (
 	answerRoomMax = 64 << 10
 )
 
-var (
-	errNoExchange    = errors.New("a request that no exchange stands for may not leave")
-	errSecondRequest = errors.New("a call makes one request; a second one may not leave")
-	errTooLong       = errors.New("the answer is too long")
-)
+var errTooLong = errors.New("the answer is too long")
 
 // exchange is one call: the request that must leave, byte for byte, and what came back. Only the goroutine of the call touches it.
 type exchange struct {
@@ -49,110 +47,71 @@ type exchange struct {
 	body      []byte
 }
 
-type exchangeKey struct{}
-
-// transport carries one request per exchange and keeps its answer. It never sends anything twice.
-type transport struct {
-	inner   http.RoundTripper
-	base    string // URL without a trailing slash
-	key     string
-	account string // Stripe-Account, or ""
-}
-
-// RoundTrip sends the request of the exchange in the request's context. A second request of the same exchange (a redirect, a retry of the
-// SDK) is refused.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Body != nil {
-		defer req.Body.Close()
-	}
-	x, _ := req.Context().Value(exchangeKey{}).(*exchange)
-	if x == nil {
-		return nil, errNoExchange
-	}
+// do makes the call of the exchange, within the time-out: one request leaves, or none. All that is to be known of the call stands in the
+// exchange afterwards. An exchange that was made is not made again.
+func (g *Gateway) do(ctx context.Context, x *exchange) {
 	if x.begun {
-		return nil, errSecondRequest
+		return
 	}
 	x.begun = true
-	out, err := t.rebuild(req, x)
+	req, err := g.request(x)
 	if err != nil {
 		x.bug = err
-		return nil, err
+		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
 	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { arm(i.Conn, x.gate) }}
-	resp, err := t.inner.RoundTrip(out.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	resp, err := g.connections.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	x.maybeSent, x.heldBack = x.gate.shut()
 	if err != nil {
 		x.err = err
-		return nil, err
+		return
 	}
 	x.status, x.header = resp.StatusCode, resp.Header
 	x.body, x.err = readAnswer(resp.Body, resp.ContentLength)
-	if x.err != nil {
-		return nil, x.err
-	}
-	return nothing(resp), nil
 }
 
-// nothing is the answer that the SDK sees: it would decode the real one, which the exchange has, once more.
-func nothing(resp *http.Response) *http.Response {
-	return &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: resp.Proto, ProtoMajor: resp.ProtoMajor, ProtoMinor: resp.ProtoMinor,
-		Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), ContentLength: 2, Request: resp.Request,
-	}
-}
-
-// empty reports whether a request has no body.
-func empty(body io.Reader) bool {
-	if body == nil || body == http.NoBody {
-		return true
-	}
-	var one [1]byte
-	n, err := io.ReadFull(body, one[:])
-	return n == 0 && err == io.EOF
-}
-
-// sentHeaders are the headers of our requests, by their canonical names.
-var sentHeaders = []string{"Authorization", "Content-Type", "Stripe-Version", "User-Agent", "Idempotency-Key", "Stripe-Account"}
-
-// rebuild checks that the SDK made the head of the exchange's request, and returns it with the exchange's body and the headers that we mean
-// to send and no others: the SDK would add a description of the machine. Without GetBody net/http has nothing to send a second time.
-func (t *transport) rebuild(req *http.Request, x *exchange) (*http.Request, error) {
-	want := t.base + x.path
-	if x.query != "" {
-		want += "?" + x.query
-	}
-	keys := req.Header.Values("Idempotency-Key")
+// request is the exchange's request, with the headers that we mean to send and no others. Without GetBody net/http has nothing to send a second
+// time. What would be sent without its key, or is none of the two methods that we know, is an error.
+func (g *Gateway) request(x *exchange) (*http.Request, error) {
 	switch {
-	case req.Method != x.method:
-		return nil, errors.New("the method is not the one that was asked for")
-	case req.URL.String() != want || (req.Host != "" && req.Host != req.URL.Host):
-		return nil, errors.New("the URL is not the one that was asked for")
-	case !empty(req.Body):
-		return nil, errors.New("the SDK made a body; it is ours to make")
-	case x.method == http.MethodPost && (len(keys) != 1 || keys[0] != x.key || !isStripeKey(x.key)):
-		return nil, errors.New("the Idempotency-Key is not the payment's 64 hex digits")
-	case x.method == http.MethodGet && len(keys) != 0:
-		return nil, errors.New("a GET carries an Idempotency-Key")
 	case x.method != http.MethodGet && x.method != http.MethodPost:
 		return nil, errors.New("only GET and POST are sent")
-	case req.Header.Get("Authorization") != "Bearer "+t.key:
-		return nil, errors.New("the request is not authorized with our key")
-	case req.Header.Get("Stripe-Account") != t.account:
-		return nil, errors.New("the request names another account")
+	case x.method == http.MethodPost && (!isStripeKey(x.key) || x.query != ""):
+		return nil, errors.New("the Idempotency-Key is not the payment's 64 hex digits, or a POST has a query")
+	case x.method == http.MethodGet && (x.key != "" || x.form != ""):
+		return nil, errors.New("a GET carries an Idempotency-Key or a body")
+	case g.head.Get("Stripe-Account") != g.connected || strings.TrimPrefix(g.head.Get("Authorization"), "Bearer ") != g.key:
+		return nil, errors.New("the headers are not those of the key and the account that were asked for")
+	case !strings.HasPrefix(x.path, "/v1/") || strings.ContainsAny(x.path, "?#%"):
+		return nil, errors.New("the path is none of Stripe's")
 	}
-	out := &http.Request{
-		Method: req.Method, URL: req.URL, Host: req.Host, Header: make(http.Header, len(sentHeaders)),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	to := *g.base
+	to.Path, to.RawQuery = x.path, x.query
+	req := &http.Request{
+		Method: x.method, URL: &to, Host: to.Host, Header: make(http.Header, len(g.head)+2), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
-	for _, name := range sentHeaders {
-		if values := req.Header[name]; len(values) > 0 && values[0] != "" {
-			out.Header[name] = values[:1]
-		}
+	for name, values := range g.head {
+		req.Header[name] = values
 	}
 	if x.method == http.MethodPost {
-		out.Body, out.ContentLength = io.NopCloser(strings.NewReader(x.form)), int64(len(x.form))
+		req.Header["Idempotency-Key"], req.Header["Content-Type"] = []string{x.key}, formType
+		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(x.form)), int64(len(x.form))
 	}
-	return out, nil
+	return req, nil
+}
+
+var formType = []string{"application/x-www-form-urlencoded"}
+
+// head is what all requests with the key, and for the account if it is not the key's own, have. The API version is the one that stripe-go v76 is
+// made for, and bodies with it (docs.stripe.com/api/versioning).
+func head(key, account string) http.Header {
+	h := http.Header{"Authorization": {"Bearer " + key}, "Stripe-Version": {stripego.APIVersion}, "User-Agent": {"Oncepay"}}
+	if account != "" {
+		h["Stripe-Account"] = []string{account}
+	}
+	return h
 }
 
 // readAnswer reads an answer to its end; an answer that is cut off is an error, whatever its status. length is what its header says, -1 for
