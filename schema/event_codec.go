@@ -26,12 +26,11 @@ func EncodeEvent(e Event) ([]byte, error) {
 	w.out = strconv.AppendInt(w.out, e.Sequence, 10)
 	w.text(attributeContentType, Some(EventContentType))
 	w.name(attributeData)
-	data, err := jsontext.AppendFormat(nil, e.Data)
+	out, err := jsontext.AppendFormat(w.out, e.Data)
 	if err != nil {
 		w.fail(attributeData, "it is not well-formed JSON")
 	}
-	w.out = append(w.out, data...)
-	w.out = append(w.out, '}')
+	w.out = append(out, '}')
 	if w.err == nil && len(w.out) > EventMaxBytes {
 		w.err = errTooLarge(len(w.out), EventMaxBytes)
 	}

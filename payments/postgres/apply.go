@@ -10,13 +10,13 @@ import (
 
 // change is what one transition does to the rows of a payment.
 type change struct {
-	before, after payments.Payment
-	token         payments.Token // stored as last_token
-	clearSubmit   bool           // take back first_submit_at and last_submit_at, which are left alone otherwise
-	due           time.Time      // of the ticket, while the status has one
-	ended         bool           // the ticket is deleted already
-	events        []event
-	letter        *payments.DeadLetter
+	after       payments.Payment
+	token       payments.Token // stored as last_token
+	clearSubmit bool           // take back first_submit_at and last_submit_at, which are left alone otherwise
+	due         time.Time      // of the ticket, while the status has one
+	ended       bool           // the ticket is deleted already
+	events      []event
+	letter      *payments.DeadLetter
 }
 
 func (c *change) key() key { return key{c.after.TenantID, c.after.ID} }
@@ -89,7 +89,7 @@ func (c *change) tell(kind, namespace string) error {
 
 // newChange applies a transition to what is stored, with its timeline and its dead letter. due is when the ticket is due again.
 func (s *Store) newChange(p payments.Payment, t payments.Transition, token payments.Token, at, due time.Time) (*change, error) {
-	c := &change{before: p, after: apply(p, t, at), token: token, clearSubmit: t.ClearSubmit}
+	c := &change{after: apply(p, t, at), token: token, clearSubmit: t.ClearSubmit}
 	if t.Status.HasTicket() {
 		c.due = micro(due)
 		c.after = withTicket(c.after, &payments.Ticket{DueAt: c.due})
