@@ -14,6 +14,31 @@ func EncodeEvent(e Event) ([]byte, error) {
 		return nil, err
 	}
 	w := writer{out: make([]byte, 0, 512+len(e.Data))}
+	w.envelope(e)
+	out, err := jsontext.AppendFormat(w.out, e.Data)
+	if err != nil {
+		w.fail(attributeData, "it is not well-formed JSON")
+	}
+	w.out = out
+	return w.event()
+}
+
+// EncodePaymentEvent is EncodeEvent with a payment for Data, which is written as
+// [Marshal] would write it, but without what no event may carry: see
+// [Payment.ForEvent].
+func EncodePaymentEvent(e Event, p Payment) ([]byte, error) {
+	e.Data = jsontext.Value("{}") // it will be one
+	if err := e.check(); err != nil {
+		return nil, err
+	}
+	w := writer{out: make([]byte, 0, 1536)} // of a usual one
+	w.envelope(e)
+	w.payment(p.ForEvent())
+	return w.event()
+}
+
+// envelope writes all attributes but the data.
+func (w *writer) envelope(e Event) {
 	w.out = append(w.out, '{')
 	w.text(attributeSpecVersion, Some(EventSpecVersion))
 	w.text(attributeID, Some(e.ID))
@@ -26,11 +51,11 @@ func EncodeEvent(e Event) ([]byte, error) {
 	w.out = strconv.AppendInt(w.out, e.Sequence, 10)
 	w.text(attributeContentType, Some(EventContentType))
 	w.name(attributeData)
-	out, err := jsontext.AppendFormat(w.out, e.Data)
-	if err != nil {
-		w.fail(attributeData, "it is not well-formed JSON")
-	}
-	w.out = append(out, '}')
+}
+
+// event ends the event.
+func (w *writer) event() ([]byte, error) {
+	w.out = append(w.out, '}')
 	if w.err == nil && len(w.out) > EventMaxBytes {
 		w.err = errTooLarge(len(w.out), EventMaxBytes)
 	}

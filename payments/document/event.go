@@ -15,20 +15,12 @@ func EventType(p payments.Payment) string {
 	return schema.PaymentEventType(string(p.Status))
 }
 
-// Event is the outcome event of the payment's newest transition, p.Sequence, which happened at the given time in the installation that the
-// namespace names. It is a function of its arguments alone, so that an event that is built again is the same event.
-func Event(p payments.Payment, namespace string, at time.Time) (schema.Event, error) {
-	return EventOfType(p, EventType(p), namespace, at)
-}
-
-// EventOfType is Event with a type that is not made of the status, such as schema.EventPaymentDeadLettered.
-func EventOfType(p payments.Payment, eventType, namespace string, at time.Time) (schema.Event, error) {
-	data, err := schema.Marshal(Payment(p))
-	if err != nil {
-		return schema.Event{}, payments.Errorf(payments.CodeInternal, "the event of %s cannot be written: %w", p.ID, err)
-	}
+// Event is the event of the payment's newest transition, p.Sequence, which happened at the given time in the installation that the namespace
+// names: the bytes that are stored and published. Its type is that of the status (see EventType) or another, such as
+// schema.EventPaymentDeadLettered. It is a function of its arguments alone, so that an event that is built again is the same event.
+func Event(p payments.Payment, eventType, namespace string, at time.Time) ([]byte, error) {
 	subject := p.ID.Format(p.Kind)
-	return schema.Event{
+	body, err := schema.EncodePaymentEvent(schema.Event{
 		ID:       schema.EventID(subject, p.Sequence, eventType),
 		Source:   schema.EventSource(namespace),
 		Type:     eventType,
@@ -36,6 +28,9 @@ func EventOfType(p payments.Payment, eventType, namespace string, at time.Time) 
 		Time:     at,
 		TenantID: p.TenantID,
 		Sequence: p.Sequence,
-		Data:     data,
-	}, nil
+	}, Payment(p))
+	if err != nil {
+		return nil, payments.Errorf(payments.CodeInternal, "the event of %s cannot be written: %w", p.ID, err)
+	}
+	return body, nil
 }

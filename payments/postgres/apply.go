@@ -75,13 +75,9 @@ func (c *change) tell(kind, namespace string) error {
 	if kind == "" {
 		kind = document.EventType(c.after)
 	}
-	e, err := document.EventOfType(c.after, kind, namespace, c.after.UpdatedAt)
+	body, err := document.Event(c.after, kind, namespace, c.after.UpdatedAt)
 	if err != nil {
 		return err
-	}
-	body, err := schema.EncodeEvent(e)
-	if err != nil {
-		return payments.Errorf(payments.CodeInternal, "the event of %s cannot be written: %w", c.after.ID, err)
 	}
 	c.events = append(c.events, event{c.after.Sequence, c.after.UpdatedAt, kind, body})
 	return nil
