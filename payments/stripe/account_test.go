@@ -152,6 +152,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"live, look-alike":    {func(o *Options) { o.Key, o.URL = "sk_live_0123456789", "https://api.stripe.com.example" }, url},
 		"live, port":          {func(o *Options) { o.Key, o.URL = "sk_live_0123456789", "https://api.stripe.com:8443" }, url},
 		"live, user":          {func(o *Options) { o.Key, o.URL = "sk_live_0123456789", "https://api.stripe.com@example.com" }, url},
+		"no host":             {func(o *Options) { o.URL = "http://:1" }, url},
+		"no port":             {func(o *Options) { o.URL = "http://127.0.0.1:" }, url},
 		"no scheme":           {func(o *Options) { o.URL = "127.0.0.1:1" }, url},
 		"path":                {func(o *Options) { o.URL += "/v1" }, url},
 		"query":               {func(o *Options) { o.URL += "?a=b" }, url},

@@ -10,6 +10,17 @@ import (
 	"syscall"
 )
 
+// unreadable is said where nothing better is known.
+const unreadable = "the answer could not be read"
+
+// faultBefore is faultOf for a call of which nothing left.
+func faultBefore(err error) string {
+	if fault := faultOf(err); fault != unreadable {
+		return fault
+	}
+	return "no connection was obtained"
+}
+
 // faultOf puts an error of the network into words of our own: net/http's would quote what the other side sent.
 func faultOf(err error) string {
 	var dns *net.DNSError
@@ -23,6 +34,8 @@ func faultOf(err error) string {
 		return "the call was ended"
 	case errors.Is(err, errTooLong):
 		return errTooLong.Error()
+	case errors.Is(err, errUpgrade):
+		return errUpgrade.Error()
 	case errors.As(err, &cert):
 		return "the server's certificate is not trusted"
 	case errors.As(err, &dns):
@@ -38,6 +51,6 @@ func faultOf(err error) string {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection ended before the answer was complete"
 	default:
-		return "the answer could not be read"
+		return unreadable
 	}
 }

@@ -62,7 +62,8 @@ type gatedConn struct {
 	passage atomic.Pointer[passage]
 }
 
-// Write writes b if the passage lets it through; otherwise not one byte leaves.
+// Write writes b if the passage lets it through; otherwise not one byte leaves. TLS's own last word on a connection that dies right then counts as the
+// request: it is taken for sent, and looked up.
 func (c *gatedConn) Write(b []byte) (int, error) {
 	if p := c.passage.Load(); p != nil {
 		if err := p.enter(c); err != nil {

@@ -56,7 +56,7 @@ func (g *Gateway) observe(p payments.Payment, x *exchange) payments.Observation 
 		o.Kind, o.Detail = payments.ObservedHeldBack, clean(x.heldBack.Error(), detailMax)
 		return o
 	case !x.maybeSent:
-		o.Kind, o.Detail = payments.ObservedNotSent, "nothing was sent: "+faultOf(x.err)
+		o.Kind, o.Detail = payments.ObservedNotSent, "nothing was sent: "+faultBefore(x.err)
 		return o
 	case x.err != nil:
 		o.Detail = "the request was sent: " + faultOf(x.err)

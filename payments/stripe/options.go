@@ -105,7 +105,7 @@ func testKey(key string) bool { return strings.Contains(key, "_test_") }
 
 func validURL(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.Path == "" &&
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.HasSuffix(u.Host, ":") && u.User == nil && u.Path == "" &&
 		u.RawQuery == "" && !strings.ContainsAny(s, "?#") && u.Opaque == ""
 }
 

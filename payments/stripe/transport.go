@@ -26,7 +26,10 @@ const (
 	answerRoomMax = 64 << 10
 )
 
-var errTooLong = errors.New("the answer is too long")
+var (
+	errTooLong = errors.New("the answer is too long")
+	errUpgrade = errors.New("the answer is none: it switches protocols")
+)
 
 // exchange is one call: the request that must leave, byte for byte, and what came back. Only the goroutine of the call touches it.
 type exchange struct {
@@ -66,6 +69,11 @@ func (g *Gateway) do(ctx context.Context, x *exchange) {
 	x.maybeSent, x.heldBack = x.gate.shut()
 	if err != nil {
 		x.err = err
+		return
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // its body is the bare connection, which no time limit ends
+		_ = resp.Body.Close()
+		x.err = errUpgrade
 		return
 	}
 	x.status, x.header = resp.StatusCode, resp.Header

@@ -188,6 +188,21 @@ func TestUnclearOnceSent(t *testing.T) {
 			t.Errorf("detail %q", o.Detail)
 		}
 	})
+	t.Run("the answer switches protocols", func(t *testing.T) {
+		t.Parallel()
+		free := make(chan struct{})
+		s := newRawServer(t, func(_ int, c net.Conn, _ request) bool {
+			io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+			<-free
+			return false
+		})
+		t.Cleanup(func() { close(free) }) // not before the call has ended
+		o := submit(t, gatewayTo(t, options(s.url)), testPayment())
+		want(t, o, payments.ObservedUnclear)
+		if !strings.Contains(o.Detail, "switches protocols") {
+			t.Errorf("detail %q", o.Detail)
+		}
+	})
 	t.Run("the caller leaves", func(t *testing.T) {
 		t.Parallel()
 		s, _ := hang(t)
