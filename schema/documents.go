@@ -1,9 +1,6 @@
 package schema
 
 import (
-	"errors"
-	"unicode/utf8"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -162,21 +159,6 @@ type Metadata map[string]string
 func (m Metadata) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string(m), json.Deterministic(true))
 }
-
-// MarshalJSONTo is MarshalJSON for encoders that know it, whatever their options.
-func (m Metadata) MarshalJSONTo(e *jsontext.Encoder) error {
-	if len(m) == 0 {
-		return e.WriteValue(jsontext.Value("{}"))
-	}
-	for name, value := range m {
-		if !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return errUTF8
-		}
-	}
-	return json.MarshalEncode(e, map[string]string(m), json.Deterministic(true))
-}
-
-var errUTF8 = errors.New("metadata: a name or value is not valid UTF-8")
 
 // Marshal writes a document: nil slices and maps as [] and {}, names in order,
 // no spaces.

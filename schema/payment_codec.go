@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -106,13 +105,10 @@ func (w *writer) timestamp(name string, t *Timestamp) {
 		w.null(name)
 		return
 	}
-	u := NewTimestamp(t.Time).Time
-	if u.Year() < 1 || u.Year() > 9999 {
-		w.fail(name, errTime.Error())
-		return
-	}
 	w.name(name)
-	w.out = append(w.out, '"')
-	w.out = u.AppendFormat(w.out, time.RFC3339Nano)
-	w.out = append(w.out, '"')
+	out, err := t.appendTo(w.out)
+	if err != nil {
+		w.fail(name, err.Error())
+	}
+	w.out = out
 }

@@ -3,8 +3,6 @@ package schema
 import (
 	"strconv"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Timestamp is a time in a document: RFC 3339, in UTC, with at most
@@ -26,22 +24,16 @@ func NullTimestamp(t time.Time) *Timestamp {
 }
 
 // MarshalJSON writes the time; a year outside 1 to 9999 is an error.
-func (t Timestamp) MarshalJSON() ([]byte, error) {
-	u := NewTimestamp(t.Time).Time
-	if u.Year() < 1 || u.Year() > 9999 {
-		return nil, errTime
-	}
-	return u.AppendFormat(make([]byte, 0, 32), `"`+time.RFC3339Nano+`"`), nil
-}
+func (t Timestamp) MarshalJSON() ([]byte, error) { return t.appendTo(make([]byte, 0, 32)) }
 
-// MarshalJSONTo is MarshalJSON for encoders that know it: it saves them reading
-// the text again. Events have five of them.
-func (t Timestamp) MarshalJSONTo(e *jsontext.Encoder) error {
+// appendTo appends what MarshalJSON writes; out is returned as it was beside an
+// error.
+func (t Timestamp) appendTo(out []byte) ([]byte, error) {
 	u := NewTimestamp(t.Time).Time
 	if u.Year() < 1 || u.Year() > 9999 {
-		return errTime
+		return out, errTime
 	}
-	return e.WriteValue(u.AppendFormat(e.AvailableBuffer(), `"`+time.RFC3339Nano+`"`))
+	return u.AppendFormat(out, `"`+time.RFC3339Nano+`"`), nil
 }
 
 // UnmarshalJSON reads what [ParseTime] reads.

@@ -88,6 +88,8 @@ func (g *Gateway) request(x *exchange) (*http.Request, error) {
 		return nil, errors.New("only GET and POST are sent")
 	case x.method == http.MethodPost && (!isStripeKey(x.key) || x.query != ""):
 		return nil, errors.New("the Idempotency-Key is not the payment's 64 hex digits, or a POST has a query")
+	case x.method == http.MethodPost && !x.gate.once:
+		return nil, errors.New("nothing keeps the POST from leaving twice")
 	case x.method == http.MethodGet && (x.key != "" || x.form != ""):
 		return nil, errors.New("a GET carries an Idempotency-Key or a body")
 	case g.head.Get("Stripe-Account") != g.connected || strings.TrimPrefix(g.head.Get("Authorization"), "Bearer ") != g.key:

@@ -351,6 +351,7 @@ func TestOnlyOurRequestsLeave(t *testing.T) {
 		"no key":          func(x *exchange) { x.key = "" },
 		"blank key":       func(x *exchange) { x.key = " " },
 		"form of key":     func(x *exchange) { x.key = strings.ToUpper(x.key) },
+		"open gate":       func(x *exchange) { x.gate.once = false },
 		"query":           func(x *exchange) { x.query = "a=b" },
 		"query in path":   func(x *exchange) { x.path += "?a=b" },
 		"path":            func(x *exchange) { x.path = "/v2/core" },
