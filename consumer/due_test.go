@@ -6,24 +6,36 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
 )
 
+// startDue works off the due tickets of all lanes until stop is called, which waits for what is under way.
+func (r *rig) startDue() (stop func()) { return r.startLoops(r.dues...) }
+
+// startLoops is startDue for some lanes.
+func (r *rig) startLoops(dues ...*due) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var loops sync.WaitGroup
+	for _, d := range dues {
+		loops.Go(func() { d.run(ctx, context.Background()) })
+	}
+	return func() {
+		cancel()
+		loops.Wait()
+		r.hands.running.Wait()
+		r.hands.close()
+	}
+}
+
 // runDue works off due tickets until the test has seen enough.
 func (r *rig) runDue(until func() bool, what string) {
 	r.t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	var loops sync.WaitGroup
-	for _, d := range r.dues {
-		loops.Go(func() { d.run(ctx, context.Background()) })
-	}
+	stop := r.startDue()
 	waitFor(r.t, what, until)
 	stop()
-	loops.Wait()
-	r.hands.running.Wait()
-	r.hands.close()
 	if r.slots.inUse() != 0 || r.gate.inside != 0 || r.gate.closed {
 		r.t.Errorf("left over: %d slots, %d places", r.slots.inUse(), r.gate.inside)
 	}
@@ -47,6 +59,10 @@ func TestDueTicketsAreSettled(t *testing.T) {
 // From the third time on a payment is worked on alone: nobody else is at work meanwhile, and no claim runs down its lease at the gate.
 func TestAbandonedIsWorkedOnAlone(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, abandonedIsWorkedOnAlone)
+}
+
+func abandonedIsWorkedOnAlone(t *testing.T) {
 	r := newRig(t)
 	var inside, alone, seen atomic.Int64
 	suspects := map[payments.ID]bool{}
@@ -98,6 +114,10 @@ func TestAbandonedIsWorkedOnAlone(t *testing.T) {
 // After a crash many have been abandoned: those that wait to be alone do not take every slot.
 func TestManyAbandonedLeaveSlots(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, manyAbandonedLeaveSlots)
+}
+
+func manyAbandonedLeaveSlots(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Concurrency = 64 })
 	const n = 100
 	for i := range n {
@@ -199,6 +219,10 @@ func TestAbandonedTooOftenIsBuriedUnstarted(t *testing.T) {
 // Due tickets get their turn while a backlog wants every slot.
 func TestDueTicketsDoNotStarve(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, dueTicketsDoNotStarve)
+}
+
+func dueTicketsDoNotStarve(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Concurrency = 4 })
 	ctx, stop := context.WithCancel(context.Background())
 	var backlog sync.WaitGroup
@@ -218,17 +242,11 @@ func TestDueTicketsDoNotStarve(t *testing.T) {
 	for i := range 20 {
 		r.store.insert(testIntent("k"+strconv.Itoa(i)), payments.Lane(i%2+1), 0)
 	}
-	waitForOutcomes := func() bool { return r.store.outcomes() == 20 }
-	due, stopDue := context.WithCancel(context.Background())
-	for _, d := range r.dues {
-		backlog.Go(func() { d.run(due, context.Background()) })
-	}
-	waitFor(t, "20 outcomes beside a backlog", waitForOutcomes)
+	stopDue := r.startDue()
+	waitFor(t, "20 outcomes beside a backlog", func() bool { return r.store.outcomes() == 20 })
 	stopDue()
 	stop()
 	backlog.Wait()
-	r.hands.running.Wait()
-	r.hands.close()
 }
 
 // While the store is away it is asked once a second, and everything goes on when it is back.

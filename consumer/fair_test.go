@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -43,7 +42,7 @@ func TestScoutOnJetStream(t *testing.T) {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
 			f := newField(t, func(c *Config) { c.Concurrency = 24 })
-			f.gateway.submit = func(context.Context, payments.Payment) { time.Sleep(30 * time.Millisecond) }
+			f.gateway.submit = takes(30 * time.Millisecond)
 			const backlog, many = 3000, 300
 			f.publishMany(l, "acme", "a-", backlog)
 			f.publishMany(l, "globex", "g-", 1)
@@ -154,7 +153,7 @@ func TestBacklogStaysInTheStream(t *testing.T) {
 	f := newField(t, func(c *Config) { c.Concurrency, c.PollInterval = 256, 0 })
 	const rate, latency = 50, 100 * time.Millisecond
 	f.store.bucket = &bucket{rate: rate}
-	f.gateway.submit = func(context.Context, payments.Payment) { time.Sleep(latency) }
+	f.gateway.submit = takes(latency)
 	f.publishMany(payments.LaneInteractive, "acme", "", 3000)
 	f.run()
 	waitFor(t, "the first outcomes", func() bool { return f.store.outcomes() >= 10 })
@@ -164,9 +163,7 @@ func TestBacklogStaysInTheStream(t *testing.T) {
 	f.store.mu.Lock()
 	rows := len(f.store.rows)
 	f.store.mu.Unlock()
-	f.gateway.mu.Lock()
-	atOnce := f.gateway.mostAt
-	f.gateway.mu.Unlock()
+	atOnce := f.gateway.atOnce()
 	t.Logf("%d in %v, %d rows, at most %d at once", 2*rate, took, rows, atOnce)
 	if waiting := rows - f.store.outcomes(); waiting > 3*rate {
 		t.Errorf("%d payments wait in the store", waiting)
@@ -218,7 +215,7 @@ func TestAnotherAccountsBudget(t *testing.T) {
 	t.Parallel()
 	f := newField(t, func(c *Config) { c.Concurrency = 64 })
 	f.store.bucket, f.store.rich = &bucket{rate: 10}, "globex"
-	f.gateway.submit = func(context.Context, payments.Payment) { time.Sleep(10 * time.Millisecond) }
+	f.gateway.submit = takes(10 * time.Millisecond)
 	f.publishMany(payments.LaneInteractive, "acme", "", 2000)
 	f.publishMany(payments.LaneInteractive, "globex", "", 500)
 	f.run()

@@ -428,6 +428,13 @@ func (g *fakeGateway) Retrieve(context.Context, payments.Payment) payments.Obser
 	return payments.Observation{Kind: payments.ObservedUnclear, Account: testAccount}
 }
 
+// atOnce is the most calls that were under way together so far.
+func (g *fakeGateway) atOnce() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mostAt
+}
+
 // calls are the requests that left, in all and under the busiest key.
 func (g *fakeGateway) calls() (all, most int) {
 	g.mu.Lock()
@@ -547,6 +554,11 @@ func intentJSON(key string) []byte {
 
 func newMsg(key string, deliveries uint64) *fakeMsg {
 	return &fakeMsg{subject: "payments.intent.acme", data: intentJSON(key), sequence: 7, deliveries: deliveries, at: time.Unix(200, 0)}
+}
+
+// takes is a call to Stripe that takes so long: in a synctest bubble of its time, beside a real server, whose timers are real, of real time.
+func takes(d time.Duration) func(context.Context, payments.Payment) {
+	return func(context.Context, payments.Payment) { time.Sleep(d) }
 }
 
 // waitFor polls a condition for which there is no signal.

@@ -138,7 +138,7 @@ func key(i int) string { return "k" + strconv.Itoa(i) }
 func TestNoMoreIsPulledThanThereAreSlots(t *testing.T) {
 	t.Parallel()
 	f := newField(t, func(c *Config) { c.Concurrency = 8 })
-	f.gateway.submit = func(context.Context, payments.Payment) { time.Sleep(1300 * time.Millisecond) }
+	f.gateway.submit = takes(1300 * time.Millisecond)
 	const n = 20
 	for i := range n {
 		f.publish(payments.LaneInteractive, intentJSON(key(i)))
@@ -151,8 +151,8 @@ func TestNoMoreIsPulledThanThereAreSlots(t *testing.T) {
 		return f.store.outcomes() == n && f.quiet(payments.LaneInteractive)
 	})
 	all, most := f.gateway.calls()
-	if all != n || most != 1 || f.store.outcomes() != n || f.gateway.mostAt > 8 || len(f.store.open()) != 0 {
-		t.Errorf("%d calls, %d under one key, %d outcomes, %d at once", all, most, f.store.outcomes(), f.gateway.mostAt)
+	if all != n || most != 1 || f.store.outcomes() != n || f.gateway.atOnce() > 8 || len(f.store.open()) != 0 {
+		t.Errorf("%d calls, %d under one key, %d outcomes, %d at once", all, most, f.store.outcomes(), f.gateway.atOnce())
 	}
 	if f.info(payments.LaneInteractive).Delivered.Consumer <= n {
 		t.Error("nothing was delivered twice: the test shows nothing")
@@ -163,9 +163,10 @@ func TestNoMoreIsPulledThanThereAreSlots(t *testing.T) {
 func TestBulkBacklogDoesNotDelayACheckout(t *testing.T) {
 	t.Parallel()
 	f := newField(t, func(c *Config) { c.Concurrency = 64 })
-	f.gateway.submit = func(_ context.Context, p payments.Payment) {
+	slow := takes(60 * time.Millisecond)
+	f.gateway.submit = func(ctx context.Context, p payments.Payment) {
 		if strings.HasPrefix(p.IdempotencyKey, "k") {
-			time.Sleep(60 * time.Millisecond)
+			slow(ctx, p)
 		}
 	}
 	const n = 2000
@@ -484,7 +485,7 @@ func TestTwoWorkersShareTheWork(t *testing.T) {
 		c.Processor.Store, c.Processor.Gateway = f.store, f.gateway
 		c.NewToken = func() payments.Token { token := f.NewToken(); token[0] = 2; return token }
 	})
-	f.gateway.submit = func(context.Context, payments.Payment) { time.Sleep(2 * time.Millisecond) }
+	f.gateway.submit = takes(2 * time.Millisecond)
 	const n = 150
 	var producers sync.WaitGroup
 	for p := range 4 {

@@ -29,19 +29,18 @@ func TestDueUsesTheWholeBudget(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const rate, latency, span = 100, 300 * time.Millisecond, 5 * time.Second
-				ctx, stop := context.WithCancel(context.Background())
-				var loops sync.WaitGroup
 				store, gateway := newFakeStore(), &fakeGateway{}
 				store.bucket = &bucket{rate: rate}
-				gateway.submit = func(context.Context, payments.Payment) { time.Sleep(latency) }
+				gateway.submit = takes(latency)
 				for i := range 1000 {
 					store.insert(testIntent(key(i)), payments.LaneInteractive, 0)
 				}
 				var rigs []*rig
+				var stops []func()
 				for range workers {
 					r := calmRig(t, func(c *Config) { c.Store, c.Processor.Store, c.Processor.Gateway = store, store, gateway })
 					rigs = append(rigs, r)
-					loops.Go(func() { r.dues[0].run(ctx, context.Background()) })
+					stops = append(stops, r.startLoops(r.dues[0]))
 				}
 				most := 0
 				for range int(span / (10 * time.Millisecond)) {
@@ -63,14 +62,11 @@ func TestDueUsesTheWholeBudget(t *testing.T) {
 				if most := int(span/budgetPause) * workers; looks > most {
 					t.Errorf("%d looks, at most %d are of use", looks, most)
 				}
-				if want := int(rate * latency.Seconds() * 1.5); most > want || gateway.mostAt > want {
-					t.Errorf("%d slots held and %d calls at once; %d would do", most, gateway.mostAt, want)
+				if want := int(rate * latency.Seconds() * 1.5); most > want || gateway.atOnce() > want {
+					t.Errorf("%d slots held and %d calls at once; %d would do", most, gateway.atOnce(), want)
 				}
-				stop()
-				loops.Wait()
-				for _, r := range rigs {
-					r.hands.running.Wait()
-					r.hands.close()
+				for _, stop := range stops {
+					stop()
 				}
 			})
 		})
@@ -86,18 +82,13 @@ func TestDueWithASmallRate(t *testing.T) {
 		for i := range 10 {
 			r.store.insert(testIntent(key(i)), payments.LaneInteractive, 0)
 		}
-		ctx, stop := context.WithCancel(context.Background())
-		var loop sync.WaitGroup
-		loop.Go(func() { r.dues[0].run(ctx, context.Background()) })
+		stop := r.startLoops(r.dues[0])
 		time.Sleep(10*time.Second + time.Millisecond)
 		synctest.Wait()
 		if n, looks := r.store.outcomes(), r.store.count("take"); n != 5 || looks > 70 {
 			t.Errorf("%d outcomes in 10 s, %d looks", n, looks)
 		}
 		stop()
-		loop.Wait()
-		r.hands.running.Wait()
-		r.hands.close()
 	})
 }
 
@@ -110,9 +101,7 @@ func TestDueIsNotDrivenByWakeUps(t *testing.T) {
 		for i := range 10 {
 			r.store.insert(testIntent(key(i)), payments.LaneInteractive, 0)
 		}
-		ctx, stop := context.WithCancel(context.Background())
-		var loop sync.WaitGroup
-		loop.Go(func() { r.dues[0].run(ctx, context.Background()) })
+		stop := r.startLoops(r.dues[0])
 		for range 1000 {
 			r.dues[0].wakeUp()
 			time.Sleep(time.Millisecond)
@@ -121,9 +110,6 @@ func TestDueIsNotDrivenByWakeUps(t *testing.T) {
 			t.Errorf("%d looks in a second", looks)
 		}
 		stop()
-		loop.Wait()
-		r.hands.running.Wait()
-		r.hands.close()
 	})
 }
 

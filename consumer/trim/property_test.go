@@ -18,7 +18,8 @@ import (
 	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 )
 
-// model is a stream on a real JetStream, and what its durables are still owed by our own count.
+// model is a stream on a real JetStream, and what its durables are still owed by our own count. An action that does not apply as things stand calls
+// rapid's Skip, which draws another in its place; no test is passed over.
 type model struct {
 	js       jetstream.JetStream
 	stream   string

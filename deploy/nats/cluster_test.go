@@ -345,6 +345,17 @@ func (k *client) quiet() {
 	}
 }
 
+// undisturbed fails when the client was disconnected, or the server complained of anything.
+func (k *client) undisturbed(who string) {
+	k.t.Helper()
+	select {
+	case <-k.dropped:
+		k.t.Errorf("%s was disconnected", who)
+	default:
+		k.quiet()
+	}
+}
+
 // refused fails unless the server complains of the very thing that was just done.
 func (k *client) refused(what string) {
 	k.t.Helper()

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,13 +155,7 @@ func TestAdmitBadNeighbour(t *testing.T) {
 // queued waits until n requests wait for the next flush of Admit.
 func (b *bench) queued(n int) {
 	b.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for b.admits.Len() < n {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%d requests queued, want %d", b.admits.Len(), n)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	b.until(fmt.Sprint(n, " queued requests"), func() bool { return b.admits.Len() >= n })
 }
 
 // TestAdmitEqualKeysInOneFlush: of two requests under one key in the same flush one owns it, and one that asks for another amount is a conflict.

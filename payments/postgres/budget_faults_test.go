@@ -49,13 +49,7 @@ func TestDebitedOnce(t *testing.T) {
 				t.Fatalf("Take: %+v, %v", got, err)
 			}
 			// What the connection that was cut has begun may be committed a moment later.
-			deadline := time.Now().Add(10 * time.Second)
-			for c.tokens(account) != 4 && time.Now().Before(deadline) {
-				time.Sleep(time.Millisecond)
-			}
-			if n := c.tokens(account); n != 4 {
-				t.Errorf("%v of 5 tokens are left", n)
-			}
+			c.until("4 of 5 tokens are left", func() bool { return c.tokens(account) == 4 })
 			if len(got.Claims) == 0 { // it was committed: nobody has it until the lease is over
 				c.clock.Advance(2 * time.Minute)
 				if got, err = c.far.Take(ctx, payments.TakeRequest{Lane: 1, Limit: 1, Lease: time.Minute, Account: account}); err != nil || len(got.Claims) != 1 {

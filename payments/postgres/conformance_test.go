@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/paymentstest"
@@ -23,19 +22,19 @@ func TestConformanceWithARate(t *testing.T) {
 }
 
 // patient asks again where somebody else had the budget, as every worker does; the clock of these tests does not move by itself.
-type patient struct{ *Store }
+type patient struct{ *bench }
 
-func (p patient) Take(ctx context.Context, r payments.TakeRequest) (payments.Taking, error) {
-	for {
-		got, err := p.Store.Take(ctx, r)
-		if err != nil || len(got.Claims) > 0 || got.Wait == 0 {
-			return got, err
+func (p patient) Take(ctx context.Context, r payments.TakeRequest) (got payments.Taking, err error) {
+	p.until("a budget that nobody else has", func() bool {
+		if got, err = p.Store.Take(ctx, r); err != nil || len(got.Claims) > 0 || got.Wait == 0 {
+			return true
 		}
-		time.Sleep(time.Millisecond)
 		p.budgets.mu.Lock()
+		defer p.budgets.mu.Unlock()
 		clear(p.budgets.busy)
-		p.budgets.mu.Unlock()
-	}
+		return false
+	})
+	return got, err
 }
 
 func conformance(t *testing.T, rate float64) {
@@ -46,8 +45,10 @@ func conformance(t *testing.T, rate float64) {
 			t.Fatal(err)
 		}
 		return paymentstest.Database{
-			Store: patient{b.Store}, Outbox: b.Store, Now: b.clock.Now, Advance: b.clock.Advance, Tenants: [3]string{"acme", "globex", "initech"},
-			Another: func() payments.Store { return patient{b.another(Options{Clock: b.clock, PoolSize: 4, Rate: rate})} },
+			Store: patient{b}, Outbox: b.Store, Now: b.clock.Now, Advance: b.clock.Advance, Tenants: [3]string{"acme", "globex", "initech"},
+			Another: func() payments.Store {
+				return patient{&bench{Store: b.another(Options{Clock: b.clock, PoolSize: 4, Rate: rate}), t: b.t, clock: b.clock}}
+			},
 			Violations: func() []string {
 				list, err := b.TicketViolations(ctx)
 				if err != nil {

@@ -3,9 +3,12 @@ package postgres
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 	"github.com/oncepay/oncepay/migrations"
@@ -104,6 +107,36 @@ func (b *bench) via(dsn string, opts Options) *Store {
 		}
 	})
 	return s
+}
+
+// until asks the database, or a queue, for what nothing signals, and fails the test when it does not come in time.
+func (b *bench) until(what string, ok func() bool) {
+	b.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+// explain is the plan that the connection keeps for the named statement, whatever its parameters.
+func explain(t testing.TB, conn *pgx.Conn, name string) []string {
+	t.Helper()
+	ctx := context.Background()
+	d, err := conn.Prepare(ctx, name, query(name))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	nulls := strings.TrimSuffix(strings.Repeat("NULL,", len(d.ParamOIDs)), ",")
+	rows, err := conn.Query(ctx, "EXPLAIN EXECUTE "+name+"("+nulls+")", pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return plan
 }
 
 // check is the ticket query of I2.

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/oncepay/oncepay/payments"
 )
 
@@ -33,19 +31,7 @@ func TestPlans(t *testing.T) {
 		"extend", "extend_submitting", "lock_ticket", "lock_payment", "outbox_pending", "outbox_sent", "find", "find_anywhere", "timeline", "clear_suspects",
 		"admit_paced", "take_due", "take_paced", "make_budgets", "budgets", "throttle", "tenant", "pin_account",
 	} {
-		d, err := conn.Conn().Prepare(ctx, name, query(name))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		nulls := strings.TrimSuffix(strings.Repeat("NULL,", len(d.ParamOIDs)), ",")
-		rows, err := conn.Query(ctx, "EXPLAIN EXECUTE "+name+"("+nulls+")", pgx.QueryExecModeSimpleProtocol)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		plan := explain(t, conn.Conn(), name)
 		if text := strings.Join(plan, "\n"); strings.Contains(text, "Seq Scan on") && !strings.Contains(text, "Seq Scan on tenants") {
 			t.Errorf("%s reads a whole table:\n%s", name, text)
 		}
@@ -122,14 +108,13 @@ func TestHOT(t *testing.T) {
 		t.Fatal(err)
 	}
 	var updates, hot int64
-	deadline := time.Now().Add(20 * time.Second)
-	for updates < 4000 && time.Now().Before(deadline) {
+	b.until("the statistics of 4,000 updates", func() bool {
 		if err := b.pool.QueryRow(context.Background(), "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'payments'").Scan(&updates, &hot); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	if updates < 4000 || hot*100 < updates*95 {
+		return updates >= 4000
+	})
+	if hot*100 < updates*95 {
 		t.Errorf("%d of %d updates were HOT, want 95%%", hot, updates)
 	}
 }
