@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/document"
 	"github.com/oncepay/oncepay/schema"
 )
 
@@ -90,7 +91,7 @@ func (r reading) fill(wire schema.Intent, headers map[string][]string) reading {
 		return r.refuse(payments.ReasonTenantMismatch, "tenant_id: is not the tenant of the subject; leave it out or publish on that tenant's own subject")
 	}
 	r.existingOnly = payments.ReservedKey(key)
-	r.intent = toDomain(wire, r.tenant, key).Normalized()
+	r.intent = document.ReadIntent(wire, r.tenant, key).Normalized()
 	if field := r.intent.CardField(); field != "" {
 		// What stood around the number in the raw bytes made it look like something else.
 		r.key, r.intent, r.existingOnly = "", payments.Intent{}, false
@@ -133,27 +134,6 @@ func keyOf(wire schema.Intent, headers map[string][]string) (key string, reason 
 		return "", payments.ReasonKeyInvalid, "idempotency_key: " + problem
 	}
 	return key, "", ""
-}
-
-func toDomain(wire schema.Intent, tenant, key string) payments.Intent {
-	return payments.Intent{
-		TenantID:                  tenant,
-		IdempotencyKey:            key,
-		Kind:                      payments.Kind(wire.Kind.Value),
-		PaymentID:                 wire.PaymentID.Value,
-		Amount:                    wire.Amount.Value,
-		Currency:                  wire.Currency.Value,
-		Customer:                  wire.Customer.Value,
-		PaymentMethod:             wire.PaymentMethod.Value,
-		Description:               wire.Description.Value,
-		StatementDescriptorSuffix: wire.StatementDescriptorSuffix.Value,
-		ReceiptEmail:              wire.ReceiptEmail.Value,
-		CaptureMethod:             payments.CaptureMethod(wire.CaptureMethod.Value),
-		OffSession:                wire.OffSession.Or(true),
-		ReturnURL:                 wire.ReturnURL.Value,
-		Metadata:                  wire.Metadata,
-		ExpiresAt:                 wire.ExpiresAt.Value,
-	}
 }
 
 // decodeReason tells bytes that are no message at all from a message that is not an intent.

@@ -22,6 +22,8 @@ type AdmitRequest struct {
 	Refused *ValidationError
 	// ExistingOnly is for keys that only a batch may create: insert nothing, attach if the row is there.
 	ExistingOnly bool
+	// Announce leaves an outbox item, in the same transaction, that publishes the intent on its lane's stream. Only for rows that are inserted.
+	Announce bool
 	// Origin of the message, so that the row of a suspect message is deleted in the same transaction. Nil: none.
 	Suspect *MessageOrigin
 }
@@ -112,6 +114,18 @@ type Store interface {
 	Find(ctx context.Context, tenantID string, id ID) (Payment, error)
 }
 
+// Batches keeps batches. Every method may also return CodeUnavailable.
+type Batches interface {
+	// AdmitBatch stores a batch, its children with their tickets, and the outbox items that publish them on the bulk lane, in one transaction,
+	// if the key is new; else it compares. A child's row that is there already is taken only if it asks for the same. No other codes.
+	AdmitBatch(ctx context.Context, r BatchRequest) (BatchAdmission, error)
+	// CompleteBatches tells that batches are complete, by one event each, ever: those of refs that are not told yet and whose children all exist
+	// and are final. It returns how many it told. No other codes.
+	CompleteBatches(ctx context.Context, refs []BatchRef) (told int, err error)
+	// OpenBatches lists batches whose completion was not told yet, after the one given, in a fixed order; fewer than limit: these are the last.
+	OpenBatches(ctx context.Context, after BatchRef, limit int) ([]BatchRef, error)
+}
+
 // Submission is everything that a send needs; the header and the form body are pure functions of it (invariant I5).
 type Submission struct {
 	Payment   Payment
@@ -140,6 +154,7 @@ type OutboxKind string
 const (
 	OutboxEvent      OutboxKind = "event"       // an outcome event
 	OutboxDeadLetter OutboxKind = "dead_letter" // the copy of a dead letter
+	OutboxIntent     OutboxKind = "intent"      // the copy of an intent that was accepted by other ways than its stream: a nudge and a journal
 )
 
 // OutboxItem is one message that a committed transaction wants sent, at least once.
@@ -147,12 +162,14 @@ type OutboxItem struct {
 	ID        int64
 	Kind      OutboxKind
 	TenantID  string // "" for a dead letter whose tenant is not known
+	Lane      Lane   // for intents: whose stream
 	EventType string // for events: oncepay.payment.<status>
 	EventID   string // stable per transition
 	Body      []byte
 }
 
-// Outbox is what the relay empties.
+// Outbox is what a relay empties. A store has one for events and dead letters and one for the intents of each lane, so that a stream that is full
+// holds up nobody else. Numbers of items are unique within one outbox.
 type Outbox interface {
 	// Pending returns items, oldest first, that nobody has been given within the hold; they are the caller's for that long.
 	Pending(ctx context.Context, limit int, hold time.Duration) ([]OutboxItem, error)

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/document"
 	"github.com/oncepay/oncepay/schema"
 	"pgregory.net/rapid"
 )
@@ -23,7 +24,7 @@ import (
 func TestWireCarriesEveryField(t *testing.T) {
 	t.Parallel()
 	encode := func(i payments.Intent) []byte {
-		out, err := schema.EncodeIntent(wire(i))
+		out, err := schema.EncodeIntent(document.Intent(i))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,11 +2,11 @@ package producer
 
 import (
 	"context"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/document"
 	"github.com/oncepay/oncepay/schema"
 )
 
@@ -42,7 +42,7 @@ func (p *Publisher) prepare(ctx context.Context, m Message) (*nats.Msg, *Error) 
 	if err != nil {
 		return nil, err
 	}
-	body, encodeErr := schema.EncodeIntent(wire(intent))
+	body, encodeErr := schema.EncodeIntent(document.Intent(intent))
 	if encodeErr != nil {
 		return nil, notStored(false, "the intent cannot be encoded", encodeErr).as(ErrInvalid)
 	}
@@ -87,31 +87,6 @@ func (p *Publisher) route(lane payments.Lane, tenant string) (route, *Error) {
 	}
 	return r, nil
 }
-
-// wire is a normalised intent as it stands on the wire. The tenant is left to the
-// subject, which is what the receiver believes.
-func wire(i payments.Intent) schema.Intent {
-	return schema.Intent{
-		IdempotencyKey:            schema.Some(i.IdempotencyKey),
-		Kind:                      some(string(i.Kind)),
-		PaymentID:                 some(i.PaymentID),
-		Amount:                    schema.Some(i.Amount),
-		Currency:                  some(i.Currency),
-		PaymentMethod:             some(i.PaymentMethod),
-		Customer:                  some(i.Customer),
-		Description:               some(i.Description),
-		StatementDescriptorSuffix: some(i.StatementDescriptorSuffix),
-		ReceiptEmail:              some(i.ReceiptEmail),
-		CaptureMethod:             some(string(i.CaptureMethod)),
-		OffSession:                schema.Some(i.OffSession),
-		ReturnURL:                 some(i.ReturnURL),
-		Metadata:                  i.Metadata,
-		ExpiresAt:                 schema.Optional[time.Time]{Value: i.ExpiresAt, Set: !i.ExpiresAt.IsZero()},
-	}
-}
-
-// some is a member that is absent when it is empty.
-func some(s string) schema.Optional[string] { return schema.Optional[string]{Value: s, Set: s != ""} }
 
 // validTraceparent reports whether s has the form of the W3C Trace Context
 // recommendation, section 3.2, version 00. Another one is not sent: a broken

@@ -18,45 +18,38 @@ import (
 // SecretPrefix begins every secret of an API key, so that scanners for leaked secrets know it.
 const SecretPrefix = "opk_"
 
-// APIKey is a key of the HTTP API, without its secret, which is kept nowhere.
-type APIKey struct {
-	ID        string
-	TenantID  string
-	Prefix    string // first characters of the secret
-	Scopes    []string
-	CreatedAt time.Time
-	ExpiresAt time.Time // zero: never
-	RevokedAt time.Time // zero: not
-}
-
 // CreateAPIKey makes a key for the tenant and returns its secret, this once. CodeNotFound: no such tenant; CodeInvalid.
-func (s *Store) CreateAPIKey(ctx context.Context, tenantID string, scopes []string, expiresAt time.Time) (k APIKey, secret string, err error) {
-	if err := checkFilters(map[string]string{"tenant_id": tenantID, "scopes": strings.Join(scopes, " ")}); err != nil {
-		return APIKey{}, "", err
+func (s *Store) CreateAPIKey(ctx context.Context, tenantID string, scopes []payments.Scope, expiresAt time.Time) (k payments.APIKey, secret string, err error) {
+	words := make([]string, len(scopes))
+	for i, scope := range scopes {
+		words[i] = string(scope)
+	}
+	if err := checkFilters(map[string]string{"tenant_id": tenantID, "scopes": strings.Join(words, " ")}); err != nil {
+		return payments.APIKey{}, "", err
 	}
 	var id [8]byte
 	var random [32]byte
 	s.opts.Token(id[:])
 	s.opts.Token(random[:])
 	secret = SecretPrefix + base64.RawURLEncoding.EncodeToString(random[:])
-	k = APIKey{ID: "key_" + hex.EncodeToString(id[:]), TenantID: tenantID, Prefix: secret[:12], Scopes: append([]string{}, scopes...)}
+	k = payments.APIKey{ID: "key_" + hex.EncodeToString(id[:]), TenantID: tenantID, Prefix: secret[:12], Scopes: slices.Clone(scopes)}
 	if !expiresAt.IsZero() {
 		k.ExpiresAt = micro(expiresAt)
 	}
 	hash := sha256.Sum256([]byte(secret))
-	err = s.pool.QueryRow(ctx, query("create_api_key"), k.ID, tenantID, hash[:], k.Prefix, k.Scopes, nullable(expiresAt), s.now()).Scan(&k.CreatedAt)
+	err = s.pool.QueryRow(ctx, query("create_api_key"), k.ID, tenantID, hash[:], k.Prefix, words, nullable(expiresAt), s.now()).Scan(&k.CreatedAt)
 	if violates(err, "api_keys_tenant_id_fkey") {
-		return APIKey{}, "", &payments.Error{Code: payments.CodeNotFound, Field: "tenant_id", Message: "there is no such tenant: create it first"}
+		return payments.APIKey{}, "", &payments.Error{Code: payments.CodeNotFound, Field: "tenant_id", Message: "there is no such tenant: create it first"}
 	}
 	if err != nil {
-		return APIKey{}, "", translate(err)
+		return payments.APIKey{}, "", translate(err)
 	}
 	k.CreatedAt = k.CreatedAt.UTC()
 	return k, secret, nil
 }
 
 // APIKeys lists the keys of a tenant, "" for all.
-func (s *Store) APIKeys(ctx context.Context, tenantID string) ([]APIKey, error) {
+func (s *Store) APIKeys(ctx context.Context, tenantID string) ([]payments.APIKey, error) {
 	if err := checkFilters(map[string]string{"tenant_id": tenantID}); err != nil {
 		return nil, err
 	}
@@ -69,18 +62,18 @@ func (s *Store) APIKeys(ctx context.Context, tenantID string) ([]APIKey, error) 
 }
 
 // APIKeyBySecret returns the key that the secret belongs to, if it is good now. CodeNotFound.
-func (s *Store) APIKeyBySecret(ctx context.Context, secret string) (APIKey, error) {
+func (s *Store) APIKeyBySecret(ctx context.Context, secret string) (payments.APIKey, error) {
 	hash := sha256.Sum256([]byte(secret))
 	rows, err := s.pool.Query(ctx, query("find_api_key"), hash[:], s.now())
 	if err != nil {
-		return APIKey{}, translate(err)
+		return payments.APIKey{}, translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanAPIKey)
 	if err != nil {
-		return APIKey{}, translate(err)
+		return payments.APIKey{}, translate(err)
 	}
 	if len(list) == 0 {
-		return APIKey{}, payments.Errorf(payments.CodeNotFound, "the API key does not exist, has expired or was revoked")
+		return payments.APIKey{}, payments.Errorf(payments.CodeNotFound, "the API key does not exist, has expired or was revoked")
 	}
 	return list[0], nil
 }
@@ -94,11 +87,14 @@ func (s *Store) RevokeAPIKey(ctx context.Context, id string) error {
 	return translate(err)
 }
 
-func scanAPIKey(r pgx.CollectableRow) (APIKey, error) {
-	var k APIKey
+func scanAPIKey(r pgx.CollectableRow) (payments.APIKey, error) {
+	var k payments.APIKey
+	var scopes []string
 	var expires, revoked pgtype.Timestamptz
-	err := r.Scan(&k.ID, &k.TenantID, &k.Prefix, &k.Scopes, &k.CreatedAt, &expires, &revoked)
-	k.Scopes = slices.Clip(k.Scopes)
+	err := r.Scan(&k.ID, &k.TenantID, &k.Prefix, &scopes, &k.CreatedAt, &expires, &revoked)
+	for _, scope := range scopes {
+		k.Scopes = append(k.Scopes, payments.Scope(scope))
+	}
 	k.CreatedAt, k.ExpiresAt, k.RevokedAt = k.CreatedAt.UTC(), instant(expires), instant(revoked)
 	return k, err
 }

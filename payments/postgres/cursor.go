@@ -8,18 +8,12 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// LimitDefault and LimitMax are the bounds of a page.
-const (
-	LimitDefault = 100
-	LimitMax     = 1000
-)
-
 // pageSize is the limit that holds.
 func pageSize(limit int) int {
 	if limit <= 0 {
-		return LimitDefault
+		return payments.LimitDefault
 	}
-	return min(limit, LimitMax)
+	return min(limit, payments.LimitMax)
 }
 
 // cursor is the last row of a page: the next one begins after it. Clients see it as opaque text.

@@ -47,7 +47,7 @@ func TestList(t *testing.T) {
 		r.Claim = i%3 == 0
 		b.admit(r)
 	}
-	all := func(r ListRequest) []payments.Payment {
+	all := func(r payments.ListRequest) []payments.Payment {
 		t.Helper()
 		var list []payments.Payment
 		for {
@@ -62,7 +62,7 @@ func TestList(t *testing.T) {
 			r.Cursor = next
 		}
 	}
-	list := all(ListRequest{Limit: 7})
+	list := all(payments.ListRequest{Limit: 7})
 	seen := map[payments.ID]bool{}
 	for i, p := range list {
 		if seen[p.ID] || i > 0 && p.CreatedAt.After(list[i-1].CreatedAt) {
@@ -74,24 +74,24 @@ func TestList(t *testing.T) {
 		t.Errorf("%d of 30", len(list))
 	}
 	for name, c := range map[string]struct {
-		r    ListRequest
+		r    payments.ListRequest
 		want int
 	}{
-		"tenant":     {ListRequest{TenantID: "acme", Limit: 4}, 15},
-		"customer":   {ListRequest{Customer: "cus_ten"}, 3},
-		"key":        {ListRequest{IdempotencyKey: "k3"}, 1},
-		"processing": {ListRequest{Status: payments.StatusProcessing}, 10},
-		"received":   {ListRequest{Status: payments.StatusReceived, Limit: 6}, 20},
-		"both":       {ListRequest{Status: payments.StatusReceived, TenantID: "globex"}, 10},
-		"one":        {ListRequest{IdempotencyKey: "k3", TenantID: "globex", Customer: "cus_1", Status: payments.StatusProcessing}, 1},
-		"not one":    {ListRequest{IdempotencyKey: "k3", TenantID: "globex", Customer: "cus_2"}, 0},
-		"none":       {ListRequest{Status: payments.StatusFailed}, 0},
+		"tenant":     {payments.ListRequest{TenantID: "acme", Limit: 4}, 15},
+		"customer":   {payments.ListRequest{Customer: "cus_ten"}, 3},
+		"key":        {payments.ListRequest{IdempotencyKey: "k3"}, 1},
+		"processing": {payments.ListRequest{Status: payments.StatusProcessing}, 10},
+		"received":   {payments.ListRequest{Status: payments.StatusReceived, Limit: 6}, 20},
+		"both":       {payments.ListRequest{Status: payments.StatusReceived, TenantID: "globex"}, 10},
+		"one":        {payments.ListRequest{IdempotencyKey: "k3", TenantID: "globex", Customer: "cus_1", Status: payments.StatusProcessing}, 1},
+		"not one":    {payments.ListRequest{IdempotencyKey: "k3", TenantID: "globex", Customer: "cus_2"}, 0},
+		"none":       {payments.ListRequest{Status: payments.StatusFailed}, 0},
 	} {
 		if got := all(c.r); len(got) != c.want {
 			t.Errorf("%s: %d, want %d", name, len(got), c.want)
 		}
 	}
-	for _, r := range []ListRequest{{Cursor: "!"}, {Cursor: "YQ"}, {Customer: "\x00"}, {TenantID: "\xff"}} {
+	for _, r := range []payments.ListRequest{{Cursor: "!"}, {Cursor: "YQ"}, {Customer: "\x00"}, {TenantID: "\xff"}} {
 		if _, _, err := b.List(ctx, r); payments.ErrorCode(err) != payments.CodeInvalid {
 			t.Errorf("%+v: %v", r, err)
 		}
@@ -125,7 +125,7 @@ func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	ctx := context.Background()
-	k, secret, err := b.CreateAPIKey(ctx, "acme", []string{"payments:write"}, b.clock.Now().Add(time.Hour))
+	k, secret, err := b.CreateAPIKey(ctx, "acme", []payments.Scope{"payments:write"}, b.clock.Now().Add(time.Hour))
 	if err != nil || !strings.HasPrefix(secret, "opk_") || len(secret) < 40 || !strings.HasPrefix(secret, k.Prefix) {
 		t.Fatalf("CreateAPIKey: %+v, %v", k, err)
 	}

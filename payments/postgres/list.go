@@ -6,19 +6,9 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// ListRequest asks for a page of payments, newest first; empty filters let everything through.
-type ListRequest struct {
-	TenantID       string
-	Status         payments.Status // as shown: processing is a received or waiting payment that somebody has
-	Customer       string
-	IdempotencyKey string
-	Limit          int    // 1 to LimitMax; 0: LimitDefault
-	Cursor         string // next of the page before; "": the first page
-}
-
 // List returns a page of payments and the cursor of the next page, "" after the last. A status that few payments have is searched for through
 // all the tenant's payments, since no index holds the status. CodeInvalid: the cursor is none of ours, or a filter is not text.
-func (s *Store) List(ctx context.Context, r ListRequest) (page []payments.Payment, next string, err error) {
+func (s *Store) List(ctx context.Context, r payments.ListRequest) (page []payments.Payment, next string, err error) {
 	err = checkFilters(map[string]string{"tenant": r.TenantID, "status": string(r.Status), "customer": r.Customer, "idempotency_key": r.IdempotencyKey})
 	if err != nil {
 		return nil, "", err
@@ -51,7 +41,7 @@ func (s *Store) List(ctx context.Context, r ListRequest) (page []payments.Paymen
 }
 
 // listOne is the list of the one payment that a tenant's key can name; an index leads to it.
-func (s *Store) listOne(ctx context.Context, r ListRequest) ([]payments.Payment, error) {
+func (s *Store) listOne(ctx context.Context, r payments.ListRequest) ([]payments.Payment, error) {
 	p, err := s.FindByKey(ctx, r.TenantID, r.IdempotencyKey)
 	switch {
 	case payments.ErrorCode(err) == payments.CodeNotFound:

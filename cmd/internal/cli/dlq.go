@@ -71,7 +71,7 @@ func (f *letterFilter) bind(c *cobra.Command) {
 	c.Flags().StringVar(&f.request.Text, "text", "", "only those whose message or payload contains this, upper and lower case told apart")
 	c.Flags().StringVar(&f.since, "since", "", "only those last seen at or after this RFC 3339 time, or this long ago (2h)")
 	c.Flags().StringVar(&f.until, "until", "", "only those last seen before this RFC 3339 time, or this long ago")
-	c.Flags().IntVar(&f.request.Limit, "limit", postgres.LimitDefault, "how many, at most 1000")
+	c.Flags().IntVar(&f.request.Limit, "limit", payments.LimitDefault, "how many, at most 1000")
 	c.Flags().StringVar(&f.request.Cursor, "cursor", "", "go on from a list's next_cursor")
 }
 
@@ -87,8 +87,8 @@ func (f *letterFilter) check() (err error) {
 	if reasons := schema.DeadReasons(); f.reason != "" && !slices.Contains(reasons, f.reason) {
 		return &app.UsageError{Text: "--reason: must be one of " + strings.Join(reasons, ", ")}
 	}
-	if f.request.Limit < 1 || f.request.Limit > postgres.LimitMax {
-		return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", postgres.LimitMax)}
+	if f.request.Limit < 1 || f.request.Limit > payments.LimitMax {
+		return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", payments.LimitMax)}
 	}
 	if strings.HasPrefix(f.id, "dl_") {
 		f.request.ID = f.id

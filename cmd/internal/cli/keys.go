@@ -10,12 +10,10 @@ import (
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/cmd/internal/console"
+	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
 	"github.com/oncepay/oncepay/schema"
 )
-
-// scopes are what an API key may be allowed.
-var scopes = []string{"payments:write", "payments:read", "batches:write", "refunds:write"}
 
 // keyDocument is an API key as --json prints it; Key is there only when it was just made.
 type keyDocument struct {
@@ -23,13 +21,13 @@ type keyDocument struct {
 	TenantID  string            `json:"tenant_id"`
 	Key       string            `json:"key,omitempty"`
 	Prefix    string            `json:"prefix"`
-	Scopes    []string          `json:"scopes"`
+	Scopes    []payments.Scope  `json:"scopes"`
 	CreatedAt schema.Timestamp  `json:"created_at"`
 	ExpiresAt *schema.Timestamp `json:"expires_at"`
 	RevokedAt *schema.Timestamp `json:"revoked_at"`
 }
 
-func documentOfKey(k postgres.APIKey, secret string) keyDocument {
+func documentOfKey(k payments.APIKey, secret string) keyDocument {
 	return keyDocument{k.ID, k.TenantID, secret, k.Prefix, k.Scopes, schema.NewTimestamp(k.CreatedAt), schema.NullTimestamp(k.ExpiresAt), schema.NullTimestamp(k.RevokedAt)}
 }
 
@@ -46,11 +44,9 @@ func keysCreateCommand(s *shared) *cobra.Command {
 			if tenant == "" {
 				return &app.UsageError{Text: "--tenant: is required"}
 			}
-			wanted := strings.Split(list, ",")
-			for _, scope := range wanted {
-				if !slices.Contains(scopes, scope) {
-					return &app.UsageError{Text: "--scopes: must be a list of " + strings.Join(scopes, ", ")}
-				}
+			wanted, err := readScopes(list)
+			if err != nil {
+				return err
 			}
 			var expires time.Time
 			if ttl < 0 {
@@ -74,9 +70,28 @@ func keysCreateCommand(s *shared) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&tenant, "tenant", "", "the tenant that the key speaks for")
-	c.Flags().StringVar(&list, "scopes", strings.Join(scopes, ","), "what the key allows, comma separated")
+	c.Flags().StringVar(&list, "scopes", scopeList(payments.Scopes(), ","), "what the key allows, comma separated")
 	c.Flags().DurationVar(&ttl, "ttl", 0, "how long the key is good; 0: until it is revoked")
 	return c
+}
+
+func readScopes(list string) (wanted []payments.Scope, err error) {
+	for word := range strings.SplitSeq(list, ",") {
+		scope := payments.Scope(strings.TrimSpace(word))
+		if !slices.Contains(payments.Scopes(), scope) {
+			return nil, &app.UsageError{Text: "--scopes: must be a list of " + scopeList(payments.Scopes(), ", ")}
+		}
+		wanted = append(wanted, scope)
+	}
+	return wanted, nil
+}
+
+func scopeList(scopes []payments.Scope, separator string) string {
+	words := make([]string, len(scopes))
+	for i, scope := range scopes {
+		words[i] = string(scope)
+	}
+	return strings.Join(words, separator)
 }
 
 func keysListCommand(s *shared) *cobra.Command {
@@ -98,7 +113,7 @@ func keysListCommand(s *shared) *cobra.Command {
 				}
 				rows := make([][]string, len(list))
 				for i, k := range list {
-					rows[i] = []string{k.ID, k.TenantID, k.Prefix + "…", strings.Join(k.Scopes, ","), when(k.CreatedAt), when(k.ExpiresAt), when(k.RevokedAt)}
+					rows[i] = []string{k.ID, k.TenantID, k.Prefix + "…", scopeList(k.Scopes, ","), when(k.CreatedAt), when(k.ExpiresAt), when(k.RevokedAt)}
 				}
 				return s.printList([]string{"ID", "TENANT", "KEY", "SCOPES", "CREATED (UTC)", "EXPIRES", "REVOKED"}, rows, "")
 			})

@@ -107,7 +107,7 @@ func (s *shared) printPayment(p payments.Payment, timeline []payments.Entry) err
 }
 
 func paymentsListCommand(s *shared) *cobra.Command {
-	r := postgres.ListRequest{}
+	r := payments.ListRequest{}
 	var status string
 	c := &cobra.Command{
 		Use: "list", Short: "List payments, newest first", Args: Arguments(0, 0),
@@ -116,8 +116,8 @@ func paymentsListCommand(s *shared) *cobra.Command {
 			if status != "" && !r.Status.Stored() && r.Status != payments.StatusProcessing {
 				return &app.UsageError{Text: "--status: must be one of " + statusList()}
 			}
-			if r.Limit < 1 || r.Limit > postgres.LimitMax {
-				return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", postgres.LimitMax)}
+			if r.Limit < 1 || r.Limit > payments.LimitMax {
+				return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", payments.LimitMax)}
 			}
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
 				page, next, err := store.List(c.Context(), r)
@@ -143,7 +143,7 @@ func paymentsListCommand(s *shared) *cobra.Command {
 	c.Flags().StringVar(&status, "status", "", "only those in this status")
 	c.Flags().StringVar(&r.Customer, "customer", "", "only this customer's")
 	c.Flags().StringVar(&r.IdempotencyKey, "key", "", "only the one of this key")
-	c.Flags().IntVar(&r.Limit, "limit", postgres.LimitDefault, "how many, at most 1000")
+	c.Flags().IntVar(&r.Limit, "limit", payments.LimitDefault, "how many, at most 1000")
 	c.Flags().StringVar(&r.Cursor, "cursor", "", "go on from a list's next_cursor")
 	return c
 }

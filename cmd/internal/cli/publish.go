@@ -166,13 +166,7 @@ func (f publishFlags) read(in io.Reader) (payments.Intent, error) {
 	if wire.IdempotencyKey.Set && i.IdempotencyKey != "" && wire.IdempotencyKey.Value != i.IdempotencyKey {
 		return i, &app.UsageError{Text: "idempotency_key: is not the key of --key"}
 	}
-	return payments.Intent{
-		TenantID: i.TenantID, IdempotencyKey: wire.IdempotencyKey.Or(i.IdempotencyKey), Kind: payments.Kind(wire.Kind.Value), PaymentID: wire.PaymentID.Value,
-		Amount: wire.Amount.Value, Currency: wire.Currency.Value, Customer: wire.Customer.Value, PaymentMethod: wire.PaymentMethod.Value,
-		Description: wire.Description.Value, StatementDescriptorSuffix: wire.StatementDescriptorSuffix.Value, ReceiptEmail: wire.ReceiptEmail.Value,
-		CaptureMethod: payments.CaptureMethod(wire.CaptureMethod.Value), OffSession: wire.OffSession.Or(true), ReturnURL: wire.ReturnURL.Value,
-		Metadata: wire.Metadata, ExpiresAt: wire.ExpiresAt.Value,
-	}, nil
+	return document.ReadIntent(wire, i.TenantID, wire.IdempotencyKey.Or(i.IdempotencyKey)), nil
 }
 
 // How long NATS may take to be reached, and to answer; what is unknown after it is safe to repeat.

@@ -170,7 +170,7 @@ func (b *branches) mustBeApart() {
 	}
 	a.Payments = nil
 	for owner, account := range b.accounts {
-		list, _, err := b.store.List(b.Context(), postgres.ListRequest{TenantID: owner, Limit: postgres.LimitMax})
+		list, _, err := b.store.List(b.Context(), payments.ListRequest{TenantID: owner, Limit: payments.LimitMax})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func (w *world) readPayments(ctx context.Context, a *account) {
 	w.Helper()
 	for _, name := range []string{tenant, rival} {
 		for cursor, first := "", true; first || cursor != ""; first = false {
-			page, next, err := w.store.List(ctx, postgres.ListRequest{TenantID: name, Limit: postgres.LimitMax, Cursor: cursor})
+			page, next, err := w.store.List(ctx, payments.ListRequest{TenantID: name, Limit: payments.LimitMax, Cursor: cursor})
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func (w *world) readPayments(ctx context.Context, a *account) {
 		}
 	}
 	for cursor, first := "", true; first || cursor != ""; first = false {
-		page, next, err := w.store.DeadLetters(ctx, postgres.DeadLettersRequest{Limit: postgres.LimitMax, Cursor: cursor})
+		page, next, err := w.store.DeadLetters(ctx, postgres.DeadLettersRequest{Limit: payments.LimitMax, Cursor: cursor})
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -86,7 +86,7 @@ func (d *demo) prove(ctx context.Context) (*Proof, error) {
 // readStore reads all payments and dead letters.
 func (d *demo) readStore(ctx context.Context, run *oracle.Run, p *Proof) error {
 	for cursor := ""; ; {
-		page, next, err := d.store.List(ctx, postgres.ListRequest{TenantID: demoTenant, Limit: postgres.LimitMax, Cursor: cursor})
+		page, next, err := d.store.List(ctx, payments.ListRequest{TenantID: demoTenant, Limit: payments.LimitMax, Cursor: cursor})
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (d *demo) readStore(ctx context.Context, run *oracle.Run, p *Proof) error {
 	}
 	cursor := ""
 	for {
-		letters, next, err := d.store.DeadLetters(ctx, postgres.DeadLettersRequest{Limit: postgres.LimitMax, Cursor: cursor})
+		letters, next, err := d.store.DeadLetters(ctx, postgres.DeadLettersRequest{Limit: payments.LimitMax, Cursor: cursor})
 		if err != nil {
 			return err
 		}

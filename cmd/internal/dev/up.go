@@ -19,6 +19,7 @@ import (
 	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/cmd/internal/cli"
 	"github.com/oncepay/oncepay/migrations"
+	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
 )
 
@@ -268,6 +269,6 @@ func ensureTenant(ctx context.Context, store *postgres.Store) (key string, err e
 			return "", err
 		}
 	}
-	_, key, err = store.CreateAPIKey(ctx, demoTenant, []string{"payments:write", "payments:read", "batches:write", "refunds:write"}, time.Time{})
+	_, key, err = store.CreateAPIKey(ctx, demoTenant, payments.Scopes(), time.Time{})
 	return key, err
 }

@@ -41,7 +41,7 @@ type folder struct {
 	third  []string // libraries
 }
 
-// adapters is what an adapter of the domain may know of our own.
+// adapters is what an adapter of the domain may know of our own: payments/document is the one mapping between the domain and the wire.
 var adapters = []string{"payments", "payments/coalesce", "payments/document", "schema"}
 
 // layout is the import table. The first line that matches a folder counts; every folder needs one.
@@ -59,8 +59,11 @@ var layout = []folder{
 	{dir: "payments/paymentstest/...", own: append([]string{"payments/paymentstest/...", "payments/stripesim"}, adapters...), third: []string{pgx, rapid, goleak}},
 	{dir: "migrations", third: []string{goose, pgx}},
 
-	{dir: "producer/...", own: []string{"producer/...", "payments", "payments/coalesce", "schema"}, third: []string{nats, batches, strictJSON, rate, xsync}},
-	{dir: "consumer/...", own: []string{"consumer/...", "payments", "payments/coalesce", "schema"}, third: []string{nats, batches, strictJSON, rate, xsync}},
+	{dir: "producer/...", own: append([]string{"producer/..."}, adapters...), third: []string{nats, batches, strictJSON, rate, xsync}},
+	{dir: "consumer/...", own: append([]string{"consumer/..."}, adapters...), third: []string{nats, batches, strictJSON, rate, xsync}},
+
+	{dir: "ingress/...", own: append([]string{"ingress/..."}, adapters...), third: []string{strictJSON, rate, xsync}},
+	{dir: "batch/...", own: append([]string{"batch/..."}, adapters...), third: []string{strictJSON, rate, xsync}},
 
 	{dir: "deploy/devstack/devstacktest", own: []string{"deploy/devstack/..."}, third: inTests},
 	{dir: "deploy/...", own: []string{"deploy/...", "payments/...", "schema/...", "migrations"}, third: []string{pgx, nats, natsServer, embeddedPostgres, xsync}},
@@ -95,5 +98,15 @@ var links = []link{
 		dir:       "consumer/...",
 		forbidden: []string{pgx, "database/sql", stripe, Module + "/producer", Module + "/payments/postgres", Module + "/payments/stripe"},
 		remedy:    "a consumer knows neither the database, Stripe nor the producer; depend on a port of payments",
+	},
+	{
+		dir:       "ingress/...",
+		forbidden: []string{pgx, "database/sql", stripe, nats, Module + "/consumer", Module + "/producer", Module + "/payments/postgres", Module + "/payments/stripe"},
+		remedy:    "the HTTP door knows neither the database, NATS nor Stripe; depend on a port of payments",
+	},
+	{
+		dir:       "batch/...",
+		forbidden: []string{pgx, "database/sql", stripe, nats, Module + "/consumer", Module + "/producer", Module + "/ingress", Module + "/payments/postgres", Module + "/payments/stripe"},
+		remedy:    "a batch of a file goes through the HTTP door like anybody's; it knows nothing of what is behind it",
 	},
 }
