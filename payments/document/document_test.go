@@ -173,3 +173,59 @@ func TestEventsAlwaysEncode(t *testing.T) {
 		}
 	})
 }
+
+// TestIntentWayBack: what is written of an intent and read again asks for the same.
+func TestIntentWayBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		text := rapid.StringMatching(`[ -~]{0,20}`)
+		in := payments.Intent{
+			TenantID: "acme", IdempotencyKey: rapid.StringMatching(`[!-~]{1,20}`).Draw(rt, "key"), Kind: payments.KindCharge,
+			PaymentID: text.Draw(rt, "payment_id"), Amount: rapid.Int64Range(1, 99_999_999).Draw(rt, "amount"), Currency: "usd",
+			Customer: text.Draw(rt, "customer"), PaymentMethod: text.Draw(rt, "payment_method"), Description: text.Draw(rt, "description"),
+			StatementDescriptorSuffix: text.Draw(rt, "suffix"), ReceiptEmail: text.Draw(rt, "email"),
+			CaptureMethod: rapid.SampledFrom([]payments.CaptureMethod{payments.CaptureAutomatic, payments.CaptureManual}).Draw(rt, "capture"),
+			OffSession:    rapid.Bool().Draw(rt, "off_session"), ReturnURL: text.Draw(rt, "return_url"),
+			Metadata: rapid.MapOfN(text, text, 0, 3).Draw(rt, "metadata"),
+		}
+		if rapid.Bool().Draw(rt, "expires") {
+			in.ExpiresAt = at.Truncate(time.Microsecond)
+		}
+		raw, err := schema.EncodeIntent(document.Intent(in))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		wire, err := schema.DecodeIntent(raw)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		back := document.ReadIntent(wire, in.TenantID, wire.IdempotencyKey.Value)
+		if payments.Fingerprint(back) != payments.Fingerprint(in) || !back.ExpiresAt.Equal(in.ExpiresAt) || back.ID() != in.ID() {
+			rt.Fatalf("%+v\n became %+v", in, back)
+		}
+	})
+}
+
+func TestBatchGolden(t *testing.T) {
+	t.Parallel()
+	b := payments.Batch{TenantID: "acme", IdempotencyKey: "run.000000", Parent: "run", Count: 4}
+	state := payments.BatchState{Batch: b, Totals: []payments.StatusTotal{
+		{Status: payments.StatusFailed, Currency: "usd", Count: 1, Amount: 5}, {Status: payments.StatusSucceeded, Currency: "eur", Count: 1, Amount: 7},
+		{Status: payments.StatusSucceeded, Currency: "usd", Count: 2, Amount: 30},
+	}}
+	got, err := schema.Marshal(document.Batch(state))
+	want := `{"id":"bat_8b7d7833e297393056762a0618a6d05f","idempotency_key":"run.000000","parent":"run","count":4,"by_status":{` +
+		`"failed":{"count":1,"amount":{"usd":5}},"succeeded":{"count":3,"amount":{"eur":7,"usd":30}}},"complete":true}`
+	if err != nil || string(got) != want {
+		t.Errorf("%v\n got %s\nwant %s", err, got, want)
+	}
+	bare, err := schema.Marshal(document.Batch(payments.BatchState{Batch: payments.Batch{TenantID: "acme", IdempotencyKey: "b", Count: 1}}))
+	if err != nil || !strings.Contains(string(bare), `"parent":null,"count":1,"by_status":{},"complete":false}`) {
+		t.Errorf("%v, %s", err, bare)
+	}
+	children := []payments.Payment{full()}
+	accepted, err := schema.Marshal(document.BatchAccepted(b, children))
+	if err != nil || string(accepted) != `{"id":"bat_8b7d7833e297393056762a0618a6d05f","payments":[{"index":0,"id":"pay_af5f4f1841e88ebcae502028d51c062c","idempotency_key":"order-1","status":"failed"}]}` {
+		t.Errorf("%v, %s", err, accepted)
+	}
+}
