@@ -1,0 +1,108 @@
+package ingress
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+const (
+	mediaJSON    = "application/json"
+	mediaProblem = "application/problem+json"
+)
+
+// answer is the response that is being made, and what is known of its request.
+type answer struct {
+	http.ResponseWriter
+	api      *API
+	id       string
+	route    string // "" until a route has it
+	status   int    // 0 until it is sent
+	slot     bool   // holds a place among the requests in flight
+	internal error  // what to log
+}
+
+// answering returns w as an answer, made now if the route stands alone.
+func (a *API) answering(w http.ResponseWriter) *answer {
+	if aw, ok := w.(*answer); ok {
+		return aw
+	}
+	aw := &answer{ResponseWriter: w, api: a, id: a.newID()}
+	h := w.Header()
+	h["Cache-Control"] = []string{"no-store"}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	h["Request-Id"] = []string{aw.id}
+	return aw
+}
+
+// Unwrap is for http.ResponseController.
+func (w *answer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader notes the status.
+func (w *answer) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes that the answer has begun.
+func (w *answer) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// release gives the place among the requests in flight back, once.
+func (w *answer) release() {
+	if w.slot {
+		w.slot = false
+		<-w.api.inFlight
+	}
+}
+
+// send writes a whole answer.
+func (w *answer) send(status int, media string, body []byte) {
+	h := w.Header()
+	h["Content-Type"] = []string{media}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}
+
+// document sends a document.
+func (w *answer) document(status int, doc any) *problem {
+	body, err := schema.Marshal(doc)
+	if err != nil {
+		return failed(payments.Errorf(payments.CodeInternal, "the answer cannot be written: %w", err))
+	}
+	w.send(status, mediaJSON, body)
+	return nil
+}
+
+// refuse sends a problem.
+func (w *answer) refuse(p *problem) {
+	h := w.Header()
+	if p.code == CodeUnauthorized {
+		h["Www-Authenticate"] = []string{"Bearer"}
+	}
+	if p.retryAfter > 0 {
+		h["Retry-After"] = []string{strconv.FormatInt(wholeSeconds(p.retryAfter), 10)}
+	}
+	if p.close {
+		h["Connection"] = []string{"close"}
+	}
+	if p.code == CodeInternal {
+		w.internal = p.cause
+	}
+	w.send(kindOf(p.code).Status, mediaProblem, p.body())
+}
+
+// wholeSeconds rounds up, to at least 1.
+func wholeSeconds(d time.Duration) int64 {
+	return max(1, int64((d+time.Second-1)/time.Second))
+}

@@ -1,0 +1,90 @@
+package ingress
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/document"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// createBatch serves POST /v1/batches.
+func (a *API) createBatch(c *call) *problem {
+	if _, p := c.query(); p != nil {
+		return p
+	}
+	if len(c.key) > payments.BatchKeyLengthMax {
+		return refuse(CodeIdempotencyInvalid, "the key of a batch may have at most "+strconv.Itoa(payments.BatchKeyLengthMax)+" characters, since its payments' keys begin with it: shorten or hash it")
+	}
+	select {
+	case a.batches <- struct{}{}:
+		defer func() { <-a.batches }()
+	default:
+		return unavailable("too many batches at once; repeat the same request under the same key", time.Second, nil)
+	}
+	request, p := c.readBatch()
+	if p != nil {
+		return p
+	}
+	if request.Refused == nil {
+		if p := a.backlog.objection(c.r.Context()); p != nil {
+			return p
+		}
+	}
+	admission, err := a.cfg.Batches.AdmitBatch(c.r.Context(), request)
+	if err != nil {
+		return failed(err)
+	}
+	repeated := admission.Verdict == payments.VerdictExists
+	if !repeated && admission.Verdict != payments.VerdictStored {
+		return verdictProblem(admission.Verdict, admission.Differs, request.Refused)
+	}
+	c.accepted("/v1/batches/"+request.ID().Format(payments.KindBatch), repeated)
+	return c.w.document(http.StatusAccepted, document.BatchAccepted(admission.Batch, admission.Children))
+}
+
+// readBatch makes a request of the body, business validation included.
+func (c *call) readBatch() (payments.BatchRequest, *problem) {
+	data, done, p := c.body(BatchBodyMax)
+	if p != nil {
+		return payments.BatchRequest{}, p
+	}
+	defer done()
+	wire, err := schema.DecodeBatch(data)
+	if err != nil {
+		return payments.BatchRequest{}, undecodable(err)
+	}
+	if p := c.agrees(wire.IdempotencyKey, schema.Optional[string]{}, ""); p != nil {
+		return payments.BatchRequest{}, p
+	}
+	request := payments.BatchRequest{TenantID: c.tenant(), IdempotencyKey: c.key, Parent: wire.Parent.Value, Payments: make([]payments.Intent, len(wire.Payments))}
+	for i, child := range wire.Payments {
+		if p := c.agrees(schema.Optional[string]{}, child.TenantID, "payments["+strconv.Itoa(i)+"].tenant_id"); p != nil {
+			return payments.BatchRequest{}, p
+		}
+		request.Payments[i] = document.ReadIntent(child, c.tenant(), "").Normalized()
+	}
+	if request.CardField() != "" {
+		return payments.BatchRequest{}, refuse(CodeCardNumber, cardDetail)
+	}
+	request.Refused = request.Validate()
+	return request, nil
+}
+
+// showBatch serves GET /v1/batches/{id}.
+func (a *API) showBatch(c *call) *problem {
+	if _, p := c.query(); p != nil {
+		return p
+	}
+	id, ok := idIn(c.r, "bat_")
+	if !ok {
+		return refuse(CodeNotFound, notFoundDetail)
+	}
+	state, err := a.cfg.Reader.Batch(c.r.Context(), c.tenant(), id)
+	if err != nil {
+		return failed(err)
+	}
+	return c.w.document(http.StatusOK, document.Batch(state))
+}

@@ -1,0 +1,124 @@
+package ingress
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// Handler serves the API. Whatever a request is, its answer is JSON and has a Request-Id.
+func (a *API) Handler() http.Handler {
+	inner := a.guard(RequireKey(a.mux))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := a.cfg.Clock.Now()
+		aw := a.answering(w)
+		defer a.finish(aw, r, begun)
+		select {
+		case a.inFlight <- struct{}{}:
+			aw.slot = true
+		default:
+			aw.refuse(unavailable("too many requests at once; repeat the same request", time.Second, nil))
+			return
+		}
+		inner.ServeHTTP(aw, r)
+	})
+}
+
+// finish ends a request, however it went.
+func (a *API) finish(w *answer, r *http.Request, begun time.Time) {
+	if panicked := recover(); panicked != nil {
+		if panicked == http.ErrAbortHandler {
+			w.release()
+			panic(panicked)
+		}
+		a.cfg.Log.Error("panic in a handler of the HTTP API", slog.String("request_id", w.id), slog.Any("panic", panicked), slog.String("stack", string(debug.Stack())))
+		if w.status != 0 {
+			w.release()
+			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+		}
+		w.refuse(failed(errPanicked))
+	}
+	w.release()
+	if w.internal != nil {
+		a.cfg.Log.Error("a request of the HTTP API failed", slog.String("request_id", w.id), slog.String("route", a.routeOf(w, r)), slog.Any("error", w.internal))
+	}
+	if told := a.cfg.Observer.Request; told != nil {
+		told(a.routeOf(w, r), methodLabel(r.Method), w.status, a.cfg.Clock.Now().Sub(begun))
+	}
+}
+
+// routeOf is the route for logs and metrics: what a client sends never gets there.
+func (a *API) routeOf(w *answer, r *http.Request) string {
+	if w.route == "" {
+		_, pattern := a.mux.Handler(r)
+		if _, w.route, _ = strings.Cut(pattern, " "); w.route == "" {
+			w.route = pattern
+		}
+		if w.route == "" || w.route == "/" {
+			w.route = "other"
+		}
+	}
+	return w.route
+}
+
+// errPanicked has been logged already, with its stack.
+var errPanicked = payments.Errorf(payments.CodeInternal, "the handler panicked")
+
+func methodLabel(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "OTHER"
+}
+
+const cardDetail = "it contains what looks like a card number; send a Stripe payment_method instead, and never card data. Nothing of it was kept"
+
+// guard refuses what no route may see: a card number outside the body, and a path that the mux would answer with a redirect that repeats it.
+func (a *API) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case cardOutsideBody(r):
+			a.answering(w).refuse(refuse(CodeCardNumber, cardDetail))
+		case !cleanPath(r.URL.Path) || !cleanPath(r.URL.EscapedPath()):
+			a.answering(w).refuse(refuse(CodeNotFound, notFoundDetail))
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func cleanPath(p string) bool {
+	if p == "" || p[0] != '/' {
+		return false
+	}
+	clean := path.Clean(p)
+	return clean == p || clean != "/" && clean+"/" == p
+}
+
+func cardOutsideBody(r *http.Request) bool {
+	if payments.ContainsCardNumberString(r.URL.Path) || payments.ContainsCardNumberString(r.URL.RawPath) {
+		return true
+	}
+	if query := r.URL.RawQuery; query != "" {
+		if payments.ContainsCardNumberString(query) {
+			return true
+		}
+		if plain, err := url.QueryUnescape(query); err == nil && payments.ContainsCardNumberString(plain) {
+			return true
+		}
+	}
+	for _, line := range r.Header[schema.HeaderIdempotencyKey] {
+		if payments.ContainsCardNumberString(line) {
+			return true
+		}
+	}
+	return false
+}

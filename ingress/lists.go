@@ -1,0 +1,142 @@
+package ingress
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/document"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// query reads the parameters of a request that knows these. Each may be there once, and then has a value.
+func (c *call) query(known ...string) (map[string]string, *problem) {
+	if c.r.URL.RawQuery == "" {
+		return nil, nil
+	}
+	values, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return nil, invalid("query", "is not well-formed: encode it as name=value&name=value")
+	}
+	found := make(map[string]string, len(values))
+	for name, list := range values {
+		switch {
+		case !slices.Contains(known, name):
+			return nil, unknownParameter(name, known)
+		case len(list) > 1:
+			return nil, invalid(name, "is there more than once: send it once")
+		case list[0] == "":
+			return nil, invalid(name, "has no value: leave it out")
+		}
+		found[name] = list[0]
+	}
+	return found, nil
+}
+
+// unknownParameter names the parameter if it looks like a name; what could be a value is not repeated.
+func unknownParameter(name string, known []string) *problem {
+	message := "is no parameter here: there are none"
+	for i, k := range known {
+		if i == 0 {
+			message = "is no parameter here: there are " + k
+		} else {
+			message += ", " + k
+		}
+	}
+	if len(name) > 40 || len(name) == 0 {
+		return invalid("query", "has a parameter that "+message)
+	}
+	for _, b := range []byte(name) {
+		if (b|0x20 < 'a' || b|0x20 > 'z') && b != '_' {
+			return invalid("query", "has a parameter that "+message)
+		}
+	}
+	return invalid(name, message)
+}
+
+// limitIn reads limit.
+func limitIn(query map[string]string) (int, *problem) {
+	text, there := query["limit"]
+	if !there {
+		return payments.LimitDefault, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > payments.LimitMax || strconv.Itoa(n) != text {
+		return 0, invalid("limit", "must be a whole number from 1 to "+strconv.Itoa(payments.LimitMax))
+	}
+	return n, nil
+}
+
+// listFailed is the problem of a list that a port refused.
+func listFailed(err error) *problem {
+	var e *payments.Error
+	if errors.As(err, &e) && e.Code == payments.CodeInvalid {
+		field := e.Field
+		if field == "" {
+			field = "query"
+		}
+		return invalid(field, e.Message)
+	}
+	return failed(err)
+}
+
+// listPayments serves GET /v1/payments.
+func (a *API) listPayments(c *call) *problem {
+	query, p := c.query("idempotency_key", "status", "customer", "limit", "cursor")
+	if p != nil {
+		return p
+	}
+	limit, p := limitIn(query)
+	if p != nil {
+		return p
+	}
+	request := payments.ListRequest{
+		TenantID: c.tenant(), Status: payments.Status(query["status"]), Customer: query["customer"],
+		IdempotencyKey: query["idempotency_key"], Limit: limit, Cursor: query["cursor"],
+	}
+	switch {
+	case request.Status != "" && !request.Status.Stored() && request.Status != payments.StatusProcessing:
+		return invalid("status", "must be a status of a payment, such as succeeded")
+	case request.IdempotencyKey != "" && payments.CheckKey(request.IdempotencyKey) != "":
+		return invalid("idempotency_key", payments.CheckKey(request.IdempotencyKey))
+	case len(request.Customer) > payments.ReferenceLengthMax:
+		return invalid("customer", "must have at most "+strconv.Itoa(payments.ReferenceLengthMax)+" characters")
+	}
+	page, next, err := a.cfg.Reader.List(c.r.Context(), request)
+	if err != nil {
+		return listFailed(err)
+	}
+	list := schema.List[schema.Payment]{Data: make([]schema.Payment, len(page)), NextCursor: schema.Null(next)}
+	for i, found := range page {
+		list.Data[i] = document.Payment(found)
+	}
+	return c.w.document(http.StatusOK, list)
+}
+
+// listBatches serves GET /v1/batches.
+func (a *API) listBatches(c *call) *problem {
+	query, p := c.query("parent", "limit", "cursor")
+	if p != nil {
+		return p
+	}
+	limit, p := limitIn(query)
+	if p != nil {
+		return p
+	}
+	request := payments.BatchListRequest{TenantID: c.tenant(), Parent: query["parent"], Limit: limit, Cursor: query["cursor"]}
+	if request.Parent != "" && payments.CheckKey(request.Parent) != "" {
+		return invalid("parent", payments.CheckKey(request.Parent))
+	}
+	page, next, err := a.cfg.Reader.Batches(c.r.Context(), request)
+	if err != nil {
+		return listFailed(err)
+	}
+	list := schema.List[schema.Batch]{Data: make([]schema.Batch, len(page)), NextCursor: schema.Null(next)}
+	for i, found := range page {
+		list.Data[i] = document.Batch(found)
+	}
+	return c.w.document(http.StatusOK, list)
+}

@@ -1,0 +1,128 @@
+package ingress
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// Route is one thing that the API does.
+type Route struct {
+	Method string
+	Path   string // as net/http's ServeMux reads it
+	Scope  payments.Scope
+}
+
+// route is a Route with the code that serves it; nil from handle: it was answered.
+type route struct {
+	Route
+	handle func(*API, *call) *problem
+}
+
+// routes is the one table of what there is.
+var routes = []route{
+	{Route{"POST", "/v1/payments", payments.ScopePaymentsWrite}, (*API).createPayment},
+	{Route{"GET", "/v1/payments", payments.ScopePaymentsRead}, (*API).listPayments},
+	{Route{"GET", "/v1/payments/{id}", payments.ScopePaymentsRead}, (*API).showPayment},
+	{Route{"GET", "/v1/payments/{id}/events", payments.ScopePaymentsRead}, (*API).listEvents},
+	{Route{"POST", "/v1/batches", payments.ScopeBatchesWrite}, (*API).createBatch},
+	{Route{"GET", "/v1/batches", payments.ScopePaymentsRead}, (*API).listBatches},
+	{Route{"GET", "/v1/batches/{id}", payments.ScopePaymentsRead}, (*API).showBatch},
+}
+
+// Routes lists what there is, but for the documentation.
+func Routes() []Route {
+	list := make([]Route, len(routes))
+	for i, r := range routes {
+		list[i] = r.Route
+	}
+	return list
+}
+
+// routes builds the mux. Every path also answers the methods that it does not have, so that the mux never speaks for itself.
+func (a *API) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	allowed := map[string][]string{}
+	for _, rt := range routes {
+		mux.Handle(rt.Method+" "+rt.Path, a.serve(rt))
+		allowed[rt.Path] = append(allowed[rt.Path], rt.Method)
+	}
+	if a.cfg.Docs != nil {
+		for _, path := range []string{"/openapi.json", "/docs", "/docs/"} {
+			mux.Handle("GET "+path, a.cfg.Docs)
+			allowed[path] = []string{http.MethodGet}
+		}
+	}
+	for path, methods := range allowed {
+		if slices.Contains(methods, http.MethodGet) {
+			methods = append(methods, http.MethodHead)
+		}
+		slices.Sort(methods)
+		mux.Handle(path, a.notAllowed(path, strings.Join(methods, ", ")))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		a.answering(w).refuse(refuse(CodeNotFound, notFoundDetail))
+	})
+	return mux
+}
+
+func (a *API) notAllowed(path, allow string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		aw := a.answering(w)
+		aw.route = path
+		aw.Header()["Allow"] = []string{allow}
+		aw.refuse(refuse(CodeMethodNotAllowed, "this address answers to "+allow))
+	}
+}
+
+// call is a request that has come to its route.
+type call struct {
+	w      *answer
+	r      *http.Request
+	key    string // the idempotency key, of a request that changes something
+	apiKey payments.APIKey
+}
+
+// tenant is whose request it is.
+func (c *call) tenant() string { return c.apiKey.TenantID }
+
+// serve asks whatever is asked of every request of a route. It relies on nothing that stands before it.
+func (a *API) serve(rt route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := &call{w: a.answering(w), r: r}
+		c.w.route = rt.Path
+		p := a.identify(c, rt.Route)
+		if p == nil {
+			p = rt.handle(a, c)
+		}
+		if p != nil {
+			c.w.refuse(p)
+		}
+	}
+}
+
+// identify finds the request's key and its caller, and whether the caller may.
+func (a *API) identify(c *call, rt Route) (p *problem) {
+	if cardOutsideBody(c.r) {
+		return refuse(CodeCardNumber, cardDetail)
+	}
+	if changes(rt.Method) {
+		if c.key, p = keyOf(c.r.Header); p != nil {
+			return p
+		}
+	}
+	if c.apiKey, p = a.authenticate(c.r.Context(), c.r.Header); p != nil {
+		return p
+	}
+	if wait, ok := a.rates.admit(c.apiKey.ID, a.cfg.Clock.Now()); !ok {
+		p = refuse(CodeRateLimited, "this API key makes too many requests; repeat the same request, under the same key if it has one")
+		p.retryAfter = wait
+		return p
+	}
+	if !c.apiKey.Allows(rt.Scope) {
+		return refuse(CodeForbidden, "this API key lacks the scope "+string(rt.Scope))
+	}
+	return nil
+}
