@@ -85,7 +85,7 @@ func refusedByStream(api *jetstream.APIError) *Error {
 	case codeOtherStream:
 		return notStored(false, "the subject belongs to another stream than expected: check the prefix and the streams' subjects", api)
 	case codeAccountResources, codeInsufficient, codeMemoryResources, codeStorageResources:
-		return notStored(true, "JetStream has no room left: free some, or raise its limits", api)
+		return notStored(true, "JetStream has no room left: free some, or raise its limits", api).as(errNoRoom)
 	case codeSealed:
 		return notStored(false, "the stream is sealed: provision another one", api)
 	case codeTooManyRequests:

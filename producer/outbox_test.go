@@ -26,7 +26,7 @@ type memoryOutbox struct {
 }
 
 func newOutbox(items ...payments.OutboxItem) *memoryOutbox {
-	return &memoryOutbox{now: time.Unix(1_800_000_000, 0), rows: items, held: map[int64]time.Time{}, settled: map[int64]int{}, changed: make(chan struct{})}
+	return &memoryOutbox{now: time.Unix(1_800_000_000, 0), rows: slices.Clone(items), held: map[int64]time.Time{}, settled: map[int64]int{}, changed: make(chan struct{})}
 }
 
 func (o *memoryOutbox) Pending(_ context.Context, limit int, hold time.Duration) ([]payments.OutboxItem, error) {
@@ -79,6 +79,24 @@ func (o *memoryOutbox) set(change func(*memoryOutbox)) {
 
 func (o *memoryOutbox) add(items ...payments.OutboxItem) {
 	o.set(func(o *memoryOutbox) { o.rows = append(o.rows, items...) })
+}
+
+// commit adds items as a store does that tells its process of them: others are given
+// them once the hold is over.
+func (o *memoryOutbox) commit(hold time.Duration, items ...payments.OutboxItem) {
+	o.set(func(o *memoryOutbox) {
+		o.rows = append(o.rows, items...)
+		for _, item := range items {
+			o.held[item.ID] = o.now.Add(hold)
+		}
+	})
+}
+
+// polled is how often it was asked for items.
+func (o *memoryOutbox) polled() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.polls
 }
 
 // await returns once the condition holds.

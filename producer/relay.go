@@ -13,28 +13,36 @@ import (
 	"github.com/oncepay/oncepay/schema"
 )
 
-// Relay empties the outbox: it sends events and copies of dead letters to their
-// streams and deletes them from the outbox once they are stored there. It sends
-// at least once: who crashes between the two sends again, under the same event
-// id. The order of one payment's events is not promised, their sequence tells it.
+// Relay empties one outbox: it sends events and copies of dead letters to their
+// streams, or the intents of one lane to the lane's (RelayOptions.Lane), and
+// deletes them from the outbox once they are stored there. It sends at least once:
+// who crashes between the two sends again, an event under the same id, an intent
+// under the same key. The order of one payment's events is not promised, their
+// sequence tells it.
 //
 // What a process has just committed comes by Offer, everything else by polling. A
 // copy of a dead letter whose tenant is not known, or could not be one, goes to
 // the subject of schema.UnknownTenant.
+//
+// A stream that is full or cannot be reached may stay so for hours. The relay then
+// asks it with a few messages at a time, after pauses of up to RetryCap, and leaves
+// the outbox alone: no poll could find anything that may leave. What it has held
+// for longer than Hold it lets go of. Once the stream takes something the relay
+// polls again and goes on.
 type Relay struct {
 	outbox   payments.Outbox
 	subjects schema.Subjects
 	opts     RelayOptions
 	pipe     *pipe
 	queue    *relayQueue
-	events   *relayLane
-	dead     *relayLane
+	lanes    []*relayLane  // events and dead letters, or one lane's intents alone
 	poll     chan struct{} // wakes the poll
 	running  atomic.Bool
 }
 
-// NewRelay returns a relay on a connection, which stays the caller's. Close it
-// after Run has returned. See New for the connection's options.
+// NewRelay returns a relay of one outbox on a connection, which stays the caller's.
+// Close it after Run has returned. See New for the connection's options. A process
+// that empties several outboxes has a relay for each.
 func NewRelay(outbox payments.Outbox, nc *nats.Conn, subjects schema.Subjects, opts RelayOptions) (*Relay, error) {
 	if err := subjects.Validate(); err != nil {
 		return nil, err
@@ -48,13 +56,28 @@ func NewRelay(outbox payments.Outbox, nc *nats.Conn, subjects schema.Subjects, o
 		outbox: outbox, subjects: subjects, opts: opts, pipe: pipe,
 		queue: newRelayQueue(opts.MaxQueue, opts.Now), poll: make(chan struct{}, 1),
 	}
-	if r.events, err = r.lane(subjects.StreamEvents()); err != nil {
-		return nil, err
+	for _, stream := range r.streams() {
+		l, err := r.lane(stream)
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.lanes = append(r.lanes, l)
 	}
-	if r.dead, err = r.lane(subjects.StreamDead()); err != nil {
-		return nil, err
-	}
+	r.queue.committers = len(r.lanes)
 	return r, nil
+}
+
+// streams are those that the relay's items go to; see route.
+func (r *Relay) streams() []string {
+	switch r.opts.Lane {
+	case 0:
+		return []string{r.subjects.StreamEvents(), r.subjects.StreamDead()}
+	case payments.LaneBulk:
+		return []string{r.subjects.StreamBulk()}
+	default:
+		return []string{r.subjects.StreamIntents()}
+	}
 }
 
 func (r *Relay) lane(stream string) (*relayLane, error) {
@@ -69,8 +92,9 @@ func (r *Relay) lane(stream string) (*relayLane, error) {
 // Close refuses further messages; call it after Run has returned.
 func (r *Relay) Close() {
 	r.pipe.close()
-	r.events.sender.detach()
-	r.dead.sender.detach()
+	for _, l := range r.lanes {
+		l.sender.detach()
+	}
 }
 
 // Offer hands over items that the caller has just committed, so that they leave
@@ -84,9 +108,9 @@ func (r *Relay) Offer(items []payments.OutboxItem) {
 
 func (r *Relay) route(item payments.OutboxItem) *relayLane {
 	if item.Kind == payments.OutboxDeadLetter {
-		return r.dead
+		return r.lanes[len(r.lanes)-1]
 	}
-	return r.events
+	return r.lanes[0]
 }
 
 func (r *Relay) wakePoll() {
@@ -106,8 +130,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	defer r.running.Store(false)
 	var all sync.WaitGroup
-	all.Go(func() { r.events.run(ctx) })
-	all.Go(func() { r.dead.run(ctx) })
+	for _, l := range r.lanes {
+		all.Go(func() { l.run(ctx) })
+	}
 	all.Go(func() { r.pollLoop(ctx) })
 	all.Wait()
 	final, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.FinalTimeout)
@@ -117,7 +142,7 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 // pollLoop fetches what nobody offered: at once while there is more than a limit's
-// worth, else after a pause that grows while there is nothing.
+// worth, else after a pause that grows while there is nothing that may leave.
 func (r *Relay) pollLoop(ctx context.Context) {
 	idle, failures := r.opts.IdleMin, 0
 	for ctx.Err() == nil {
@@ -151,7 +176,8 @@ func (r *Relay) pollLoop(ctx context.Context) {
 	}
 }
 
-// fetch polls the outbox once. full says that there may be more.
+// fetch polls the outbox once and returns how many items it found for streams that
+// take any. full says that there may be more.
 func (r *Relay) fetch(ctx context.Context) (found int, full bool, err error) {
 	limit := min(r.opts.MaxGroup, r.queue.room())
 	if limit == 0 {
@@ -167,9 +193,9 @@ func (r *Relay) fetch(ctx context.Context) (found int, full bool, err error) {
 		return 0, false, err
 	}
 	r.queue.add(r.route, items, true)
-	full = len(items) >= limit
-	r.queue.polled(overflows, full)
-	return len(items), full, nil
+	r.queue.polled(overflows, len(items) >= limit)
+	found = r.queue.moving(r.route, items)
+	return found, len(items) >= limit && found > 0, nil
 }
 
 // RunOnce sends what is queued and what the outbox has, until both are empty or
@@ -180,12 +206,15 @@ func (r *Relay) RunOnce(ctx context.Context) (sent int, err error) {
 		_, full, fetchErr := r.fetch(ctx)
 		err = errors.Join(err, fetchErr)
 		moved := 0
-		for _, l := range []*relayLane{r.events, r.dead} {
+		for _, l := range r.lanes {
 			for ctx.Err() == nil && !r.queue.empty(l) {
 				n, passErr := l.pass(ctx, false)
 				err = errors.Join(err, passErr)
 				sent += n
 				moved += n
+				if l.blocked() {
+					r.queue.drop(l) // it would take none of the others either
+				}
 			}
 		}
 		if ctx.Err() != nil {

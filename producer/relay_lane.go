@@ -15,9 +15,14 @@ import (
 	"github.com/oncepay/oncepay/schema"
 )
 
-// relayPatience is how often an item that fails beside others that do not is tried
-// again at once. After that it is left to the outbox's hold.
-const relayPatience = 3
+const (
+	// relayPatience is how often an item that fails beside others that do not is
+	// tried again at once. After that it is left to the outbox's hold.
+	relayPatience = 3
+	// relayProbe is how many items ask a stream that took none whether it does now:
+	// several, since where a long one finds no room a short one may.
+	relayProbe = 8
+)
 
 // relayLane is the one committer of one stream: a stream in trouble does not hold
 // up the other.
@@ -30,6 +35,8 @@ type relayLane struct {
 	busy   bool       // the last group was large: gather the next
 	mu     sync.Mutex // held while a group is under way
 	sender groupSender
+	// stuck: the last group met a stream that is full or away, whatever the item.
+	stuck bool
 }
 
 func (l *relayLane) nudge() {
@@ -83,6 +90,13 @@ func (l *relayLane) gather(ctx context.Context) {
 	}
 }
 
+// blocked reports whether the stream takes nothing for now.
+func (l *relayLane) blocked() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stuck
+}
+
 // pass sends one group and settles what is stored. With keep, what failed is
 // queued again, unless it keeps failing beside others that do not: that is left to
 // the outbox, so that it holds up nobody; err then says that nothing got through.
@@ -91,7 +105,11 @@ func (l *relayLane) pass(ctx context.Context, keep bool) (settled int, err error
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.relay
-	group := r.queue.take(l, r.opts.MaxGroup)
+	most := r.opts.MaxGroup
+	if l.stuck {
+		most = min(most, relayProbe)
+	}
+	group := r.queue.take(l, most)
 	if len(group) == 0 {
 		return 0, nil
 	}
@@ -102,35 +120,55 @@ func (l *relayLane) pass(ctx context.Context, keep bool) (settled int, err error
 		r.observeDepth()
 	}()
 
-	stored, again, refused, err := l.publish(ctx, group)
+	p := l.publish(ctx, group)
+	err = p.first
 	if err != nil {
-		r.observeFailed(l.stream, len(again)+len(refused), err)
+		r.observeFailed(l.stream, len(group)-len(p.stored), err)
 	}
-	r.queue.release(refused)
-	if len(stored) == 0 && keep {
-		if len(again) == 0 {
+	r.queue.release(p.refused)
+	l.setStuck(len(p.stored)+len(p.again) == 0 && len(p.blocked) > 0, keep, err)
+	if len(p.stored) == 0 && keep {
+		if len(p.again)+len(p.blocked) == 0 {
 			return 0, nil // nothing here will ever be taken; no reason to pause
 		}
-		r.queue.putBack(l, again)
+		r.queue.putBack(l, append(p.blocked, p.again...))
+		if l.stuck {
+			r.queue.expire(l, began.Add(-r.opts.Hold), relayProbe)
+		}
 		return 0, err
 	}
 	if keep {
-		again = r.retry(l, again)
+		p.again = r.retry(l, p.again)
+		r.queue.putBack(l, p.blocked)
+		p.blocked = nil
 	}
-	r.queue.release(again)
-	if len(stored) == 0 {
+	r.queue.release(append(p.again, p.blocked...))
+	if len(p.stored) == 0 {
 		return 0, err
 	}
-	if settleErr := l.settle(ctx, stored, keep); settleErr != nil {
+	if settleErr := l.settle(ctx, p.stored, keep); settleErr != nil {
 		return 0, errors.Join(err, settleErr)
 	}
 	if r.opts.Observer.Sent != nil {
-		r.opts.Observer.Sent(l.stream, len(stored), r.opts.Now().Sub(began))
+		r.opts.Observer.Sent(l.stream, len(p.stored), r.opts.Now().Sub(began))
 	}
 	if keep {
 		err = nil // something got through: go on at once
 	}
-	return len(stored), err
+	return len(p.stored), err
+}
+
+// setStuck notes whether the stream takes nothing, and tells of a change. Without
+// keep nothing stays in memory, and nothing keeps the outbox from being polled.
+func (l *relayLane) setStuck(stuck, keep bool, err error) {
+	if told := l.relay.opts.Observer.Stuck; told != nil && stuck != l.stuck {
+		if !stuck {
+			err = nil
+		}
+		told(l.stream, err)
+	}
+	l.stuck = stuck
+	l.relay.queue.setStill(l, stuck && keep)
 }
 
 // retry queues again what has not failed too often, and returns the rest.
@@ -147,10 +185,18 @@ func (r *Relay) retry(l *relayLane, failed []waiting) (tooOften []waiting) {
 	return tooOften
 }
 
+// published is what became of a group.
+type published struct {
+	stored  []waiting
+	again   []waiting // may be taken later
+	blocked []waiting // as well, and the reason is the stream's or the connection's, not the item's
+	refused []waiting // never will be taken as they are
+	first   error
+}
+
 // publish sends a group, on a context of its own: what is under way when the
-// program ends is still finished, within AckTimeout. It returns what is stored,
-// what may be taken later, what never will be as it is, and the first error.
-func (l *relayLane) publish(ctx context.Context, group []waiting) (stored, again, refused []waiting, first error) {
+// program ends is still finished, within AckTimeout.
+func (l *relayLane) publish(ctx context.Context, group []waiting) (p published) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.relay.opts.AckTimeout)
 	defer cancel()
 	messages := make([]*nats.Msg, 0, len(group))
@@ -158,8 +204,8 @@ func (l *relayLane) publish(ctx context.Context, group []waiting) (stored, again
 	for _, w := range group {
 		m, err := l.message(w.item)
 		if err != nil {
-			refused = append(refused, w)
-			first = firstError(first, fmt.Errorf("outbox item %d: %w", w.item.ID, err))
+			p.refused = append(p.refused, w)
+			p.first = firstError(p.first, fmt.Errorf("outbox item %d: %w", w.item.ID, err))
 			continue
 		}
 		messages, sent = append(messages, m), append(sent, w)
@@ -167,17 +213,19 @@ func (l *relayLane) publish(ctx context.Context, group []waiting) (stored, again
 	for i, f := range l.sender.send(ctx, messages) {
 		switch {
 		case f.err == nil: // a duplicate too: the event id is in the stream
-			stored = append(stored, sent[i])
+			p.stored = append(p.stored, sent[i])
+		case f.err.Again && f.err.standstill():
+			p.blocked = append(p.blocked, sent[i])
 		case f.err.Again:
-			again = append(again, sent[i])
+			p.again = append(p.again, sent[i])
 		default:
-			refused = append(refused, sent[i])
+			p.refused = append(p.refused, sent[i])
 		}
 		if f.err != nil {
-			first = firstError(first, fmt.Errorf("outbox item %d: %w", sent[i].item.ID, f.err))
+			p.first = firstError(p.first, fmt.Errorf("outbox item %d: %w", sent[i].item.ID, f.err))
 		}
 	}
-	return stored, again, refused, first
+	return p
 }
 
 // message is an outbox item as it goes on the stream.
@@ -187,16 +235,29 @@ func (l *relayLane) publish(ctx context.Context, group []waiting) (stored, again
 // duplicate window knows neither tenant nor body; here it is right: an event's id
 // belongs to one transition of one payment of one tenant, and whatever is sent
 // under it is the same bytes. A dead letter's copy carries none: the same dead
-// letter is copied again when a replay fails again.
+// letter is copied again when a replay fails again. An intent's body names its key;
+// a copy that comes twice, or after its payment is settled, finds the row.
 func (l *relayLane) message(item payments.OutboxItem) (*nats.Msg, error) {
 	var (
 		subject string
 		err     error
 	)
-	switch item.Kind {
-	case payments.OutboxEvent:
+	lane := l.relay.opts.Lane
+	switch {
+	case item.Kind == payments.OutboxIntent && lane != 0:
+		switch {
+		case item.Lane != lane:
+			err = fmt.Errorf("it is of the lane %s, and this relay is of the lane %s", item.Lane, lane)
+		case lane == payments.LaneBulk:
+			subject, err = l.relay.subjects.Bulk(item.TenantID)
+		default:
+			subject, err = l.relay.subjects.Intent(item.TenantID)
+		}
+	case lane != 0:
+		err = errors.New("its kind is not intent, and this relay sends the intents of a lane alone")
+	case item.Kind == payments.OutboxEvent:
 		subject, err = l.relay.subjects.Event(item.TenantID, item.EventType)
-	case payments.OutboxDeadLetter:
+	case item.Kind == payments.OutboxDeadLetter:
 		// The tenant comes from a message that nobody could make sense of.
 		tenant := item.TenantID
 		if !schema.ValidTenant(tenant) {

@@ -3,6 +3,8 @@ package producer
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/oncepay/oncepay/payments"
 )
 
 // Defaults that NewRelay puts in the place of options that are zero or negative.
@@ -29,6 +31,9 @@ const (
 
 // RelayOptions are the limits of a Relay. The zero value is usable.
 type RelayOptions struct {
+	// Lane is the lane whose intents the outbox holds; zero: it holds events and
+	// copies of dead letters.
+	Lane payments.Lane
 	// MaxGroup is the largest number of items that leave together.
 	MaxGroup int
 	// MaxQueue is how many items may wait in memory. What Offer finds no room for
@@ -58,7 +63,8 @@ type RelayOptions struct {
 }
 
 // RelayObserver receives a relay's metrics; each func may be nil. They are called
-// from several goroutines and must not block.
+// from several goroutines and must not block. Who runs several relays gives each an
+// observer of its own.
 type RelayObserver struct {
 	// Sent is told of items that are stored in the stream and settled in the outbox.
 	Sent func(stream string, items int, took time.Duration)
@@ -66,6 +72,9 @@ type RelayObserver struct {
 	// failed. They stay in the outbox and are sent again. A poll that failed has
 	// no stream and no items.
 	Failed func(stream string, items int, err error)
+	// Stuck is told once when a stream takes nothing any more, because it is full or
+	// away, with the reason, and once when it does again, with nil.
+	Stuck func(stream string, err error)
 	// Depth is told how many items this relay holds and how long the oldest of
 	// them has been with it.
 	Depth func(items int, oldest time.Duration)

@@ -29,14 +29,18 @@ type relayQueue struct {
 	// polled yet, a poll filled its limit, or an offer found no room.
 	behind    bool
 	overflows int // offers that found no room
-	// changed is closed and replaced whenever held or behind shrinks.
+	// still are the lanes, of all committers, whose stream takes nothing. While it is
+	// all of them there is nothing to poll for.
+	still      map[*relayLane]bool
+	committers int
+	// changed is closed and replaced whenever held, behind or still shrinks.
 	changed chan struct{}
 }
 
 func newRelayQueue(maxItems int, now func() time.Time) *relayQueue {
 	return &relayQueue{
 		maxItems: maxItems, now: now, behind: true,
-		held: map[int64]time.Time{}, lanes: map[*relayLane][]waiting{}, changed: make(chan struct{}),
+		held: map[int64]time.Time{}, lanes: map[*relayLane][]waiting{}, still: map[*relayLane]bool{}, changed: make(chan struct{}),
 	}
 }
 
@@ -109,6 +113,10 @@ func (q *relayQueue) release(group []waiting) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.releaseLocked(group)
+}
+
+func (q *relayQueue) releaseLocked(group []waiting) {
 	for _, w := range group {
 		if _, here := q.held[w.item.ID]; here {
 			delete(q.held, w.item.ID)
@@ -116,6 +124,66 @@ func (q *relayQueue) release(group []waiting) {
 		}
 	}
 	q.notify()
+}
+
+// expire lets go of a lane's items that came before the given time, all but the
+// first few: the hold on them is over, and somebody else may have them by now.
+func (q *relayQueue) expire(lane *relayLane, before time.Time, keep int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	queue := q.lanes[lane]
+	if len(queue) <= keep {
+		return
+	}
+	var gone, rest []waiting
+	for i, w := range queue {
+		if i >= keep && w.since.Before(before) {
+			gone = append(gone, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	if len(gone) > 0 {
+		q.lanes[lane], q.behind = rest, true
+		q.releaseLocked(gone)
+	}
+}
+
+// drop lets go of all that a lane has queued.
+func (q *relayQueue) drop(lane *relayLane) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if queue := q.lanes[lane]; len(queue) > 0 {
+		q.lanes[lane], q.behind = nil, true
+		q.releaseLocked(queue)
+	}
+}
+
+// setStill notes whether a lane's stream takes nothing.
+func (q *relayQueue) setStill(lane *relayLane, still bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if still == q.still[lane] {
+		return
+	}
+	if still {
+		q.still[lane] = true
+		return
+	}
+	delete(q.still, lane)
+	q.notify()
+}
+
+// moving is how many of the items are for streams that take any.
+func (q *relayQueue) moving(route func(payments.OutboxItem) *relayLane, items []payments.OutboxItem) (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, item := range items {
+		if !q.still[route(item)] {
+			n++
+		}
+	}
+	return n
 }
 
 // polling begins a poll: what overflows from now on it may have missed.
@@ -142,7 +210,7 @@ func (q *relayQueue) notify() {
 func (q *relayQueue) room() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.bytes >= relayQueueBytes {
+	if q.bytes >= relayQueueBytes || q.committers > 0 && len(q.still) == q.committers {
 		return 0
 	}
 	return max(q.maxItems-len(q.held), 0)

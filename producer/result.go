@@ -3,6 +3,7 @@ package producer
 import (
 	"errors"
 
+	"github.com/nats-io/nats.go"
 	"github.com/oncepay/oncepay/payments"
 )
 
@@ -24,6 +25,8 @@ var (
 
 	// errNoStream: no stream takes the subject, for now or for ever.
 	errNoStream = errors.New("no stream takes the subject")
+	// errNoRoom: JetStream has no room left, in any stream.
+	errNoRoom = errors.New("JetStream has no room left")
 )
 
 // Outcome is what is known of a message after an attempt to publish it.
@@ -108,6 +111,12 @@ func (e *Error) Is(target error) bool {
 func (e *Error) as(kind error) *Error {
 	e.kind = kind
 	return e
+}
+
+// standstill reports whether any other message would meet the same for now: the
+// stream has no room, or cannot be reached.
+func (e *Error) standstill() bool {
+	return e.kind == ErrStreamFull || e.kind == errNoRoom || errors.Is(e.Err, nats.ErrDisconnected)
 }
 
 // IsNotStored reports whether err proves that the message is in no stream.
