@@ -27,6 +27,11 @@ type document struct {
 		Responses           ordered[response]
 		Schemas             ordered[*node]
 	}
+	// Otherwise is what a request of a path or method is answered that the document does not name.
+	Otherwise struct {
+		Description string
+		Responses   ordered[response]
+	} `json:"x-otherwise"`
 	Problems []problem `json:"x-problems"`
 }
 
@@ -166,6 +171,11 @@ func parse(data []byte) (*document, error) {
 	components := &doc.Components
 	for i := range components.Responses {
 		if err := doc.settle(&components.Responses[i].Value); err != nil {
+			return nil, err
+		}
+	}
+	for i := range doc.Otherwise.Responses {
+		if err := doc.settle(&doc.Otherwise.Responses[i].Value); err != nil {
 			return nil, err
 		}
 	}

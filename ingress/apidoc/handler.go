@@ -46,8 +46,20 @@ var handler = sync.OnceValue(func() http.Handler {
 		}
 		mux.Handle("GET /docs/"+name, newFile(mime.TypeByExtension(path.Ext(name)), data))
 	}
+	mux.Handle("/", missing(doc))
 	return mux
 })
+
+// missing says that there is nothing, as the API does everywhere.
+func missing(doc *document) http.HandlerFunc {
+	body := []byte(doc.problemExamples()["not_found"])
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write(body) // the client has gone, or HEAD
+	}
+}
 
 // policy lets the page load its own style, script and icon, and nothing else; it runs nothing inline, sends no form and stands in no frame.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -24,6 +24,8 @@ type pageView struct {
 	Auth                    template.HTML
 	Scopes                  ordered[string]
 	Groups                  []group
+	Otherwise               template.HTML
+	OtherwiseResponses      []responseView
 	Schemas                 []schemaView
 	Problems                []problemView
 }
@@ -99,6 +101,10 @@ func render(doc *document) ([]byte, error) {
 		}
 		view.Schemas = append(view.Schemas, s)
 	}
+	view.Otherwise = formatted(doc.Otherwise.Description)
+	for _, r := range doc.Otherwise.Responses {
+		view.OtherwiseResponses = append(view.OtherwiseResponses, viewResponse(r.Name, r.Value))
+	}
 	samples := doc.problemExamples()
 	for _, p := range doc.Problems {
 		view.Problems = append(view.Problems, problemView{p, inline(p.Meaning), inline(p.Remedy), samples[p.Code]})
@@ -151,22 +157,13 @@ func viewResponse(status string, r response) responseView {
 	return v
 }
 
-// problemExamples finds an example of every code among the responses.
+// problemExamples are the examples of the refusals, by code.
 func (d *document) problemExamples() map[string]string {
 	found := map[string]string{}
-	collect := func(r response) {
-		for _, m := range r.Content {
+	for _, r := range d.Components.Responses {
+		for _, m := range r.Value.Content {
 			for _, e := range m.Value.Examples {
-				if found[e.Name] == "" && len(m.Value.Schema.codes()) > 0 {
-					found[e.Name] = indented(e.Value.Value)
-				}
-			}
-		}
-	}
-	for _, path := range d.Paths {
-		for _, op := range path.Value {
-			for _, r := range op.Value.Responses {
-				collect(r.Value)
+				found[e.Name] = indented(e.Value.Value)
 			}
 		}
 	}

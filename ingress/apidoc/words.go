@@ -54,8 +54,15 @@ func inline(text string) template.HTML {
 	return template.HTML(out.String()) // every text was escaped above
 }
 
-// anchor is the id of a heading.
-func anchor(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }
+// anchor is the id of a heading: its letters and digits, with a dash for whatever else.
+func anchor(title string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(title))
+}
 
 // headings lists the titles of the ## headings of a text.
 func headings(text string) []string {

@@ -24,12 +24,14 @@ const (
 	// Of tests.
 	rapid  = "pgregory.net/rapid"
 	goleak = "go.uber.org/goleak"
+	// Holds answers against the OpenAPI document.
+	jsonSchema = "github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 var (
 	production  = []string{pgx, nats, batches, stripe, goose, cobra, runGroup, prometheus, strictJSON, progress, rate, xsync, xterm}
 	development = append([]string{natsServer, embeddedPostgres}, production...)
-	inTests     = append([]string{rapid, goleak}, development...)
+	inTests     = append([]string{rapid, goleak, jsonSchema}, development...)
 )
 
 // folder is one line of the import table: what the files of dir that are not tests may import beside
@@ -62,6 +64,7 @@ var layout = []folder{
 	{dir: "producer/...", own: append([]string{"producer/..."}, adapters...), third: []string{nats, batches, strictJSON, rate, xsync}},
 	{dir: "consumer/...", own: append([]string{"consumer/..."}, adapters...), third: []string{nats, batches, strictJSON, rate, xsync}},
 
+	{dir: "ingress/apidoc/apidoctest", own: []string{"ingress/apidoc"}, third: []string{jsonSchema}},
 	{dir: "ingress/...", own: append([]string{"ingress/..."}, adapters...), third: []string{strictJSON, rate, xsync}},
 	{dir: "batch/...", own: append([]string{"batch/..."}, adapters...), third: []string{strictJSON, rate, xsync}},
 
@@ -86,7 +89,7 @@ type link struct {
 var links = []link{
 	{
 		dir:       "cmd/oncepay",
-		forbidden: []string{natsServer, embeddedPostgres, rapid, goleak, "testing", "net/http/httptest", Module + "/payments/stripesim", Module + "/payments/paymentstest", Module + "/deploy"},
+		forbidden: []string{natsServer, embeddedPostgres, rapid, goleak, jsonSchema, "testing", "net/http/httptest", Module + "/payments/stripesim", Module + "/payments/paymentstest", Module + "/deploy"},
 		remedy:    "the production program links nothing of tests and the development stack; move it to cmd/oncepay-dev or a test",
 	},
 	{
