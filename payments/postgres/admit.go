@@ -13,6 +13,7 @@ type admission struct {
 	id          payments.ID
 	fingerprint [32]byte
 	details     string
+	announced   []byte // what is published of the intent; nil without Announce
 	// leaseFrom is the process's wall-clock time before the first attempt.
 	leaseFrom time.Time
 }
@@ -23,7 +24,7 @@ func (a *admission) key() key { return key{a.Intent.TenantID, a.id} }
 func (a *admission) inserts() bool { return a.Refused == nil && !a.ExistingOnly }
 
 func (a *admission) weight() int {
-	return 256 + len(a.Intent.IdempotencyKey) + len(a.Intent.Customer) + len(a.Intent.PaymentMethod) + len(a.details)
+	return 256 + len(a.Intent.IdempotencyKey) + len(a.Intent.Customer) + len(a.Intent.PaymentMethod) + len(a.details) + len(a.announced)
 }
 
 // Admit implements payments.Store: it stores a payment and its ticket if the key is new, and reads whichever row is there. Concurrent calls
@@ -58,6 +59,9 @@ func prepare(r payments.AdmitRequest) (a *admission, refused bool, err error) {
 	if !a.inserts() {
 		return a, false, nil
 	}
+	if i.Kind == payments.KindBatch {
+		return nil, false, &payments.Error{Code: payments.CodeInvalid, Field: "kind", Message: "a batch is stored with its payments, not alone"}
+	}
 	if r.Claim && (r.Token.IsZero() || r.Lease <= 0 || r.Account.ID == "") {
 		return nil, false, payments.Errorf(payments.CodeInvalid, "a request that claims needs a token, a lease and an account")
 	}
@@ -79,6 +83,11 @@ func prepare(r payments.AdmitRequest) (a *admission, refused bool, err error) {
 	}
 	if a.details, err = encodeDetails(i); err != nil {
 		return nil, false, payments.Errorf(payments.CodeInternal, "the details of %s cannot be written: %w", a.id, err)
+	}
+	if r.Announce {
+		if a.announced, err = announcement(i); err != nil {
+			return nil, false, err
+		}
 	}
 	return a, false, nil
 }

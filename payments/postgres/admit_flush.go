@@ -20,6 +20,8 @@ type admitting struct {
 	now     map[key]time.Time  // the store's time at which that was read or written
 	fresh   map[key]bool       // inserted by this attempt
 
+	messages []payments.OutboxItem // of rows that this attempt inserted and that are to be announced
+
 	paying  []payments.Account          // sorted: whose budgets this flush debits; none without a rate
 	held    map[key]time.Duration       // requests that get no token, since their account is known to have no room for that long
 	budgets map[payments.Account]budget // what is left
@@ -56,6 +58,7 @@ func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.
 		return nil, err
 	}
 	s.noteBudgets(f)
+	s.committed(f.messages)
 	results, answers := make([]coalesce.Result[*payments.Admission], len(batch)), make([]payments.Admission, len(batch))
 	for i, a := range batch {
 		results[i].Value = &answers[i]
@@ -86,6 +89,7 @@ func (s *Store) admit(ctx context.Context, tx *transaction, f *admitting) error 
 		tenants, ids := keyArrays(others)
 		b.Queue(query("admit_read"), tenants, ids, s.now()).Query(f.read)
 	}
+	s.queueAnnounce(b, f)
 	queueClearSuspects(b, f.batch)
 	s.reached("admit")
 	return tx.commit(ctx, b)
@@ -137,7 +141,7 @@ func (f *admitting) answer(a *admission, done *payments.Admission) {
 	}
 	switch done.Verdict {
 	case payments.VerdictConflict:
-		done.Differs = payments.Differs(r.payment.Intent, a.Intent)
+		done.Differs = differs(r.payment.Intent, a.Intent)
 	case payments.VerdictClaimed:
 		done.Claim = a.claim(r, f.now[k])
 	case payments.VerdictStored:
@@ -147,10 +151,21 @@ func (f *admitting) answer(a *admission, done *payments.Admission) {
 
 // sameRequest compares as the row was fingerprinted. Only one version exists, so a row of any other is compared field by field.
 func sameRequest(a *admission, r *row) bool {
+	if r.payment.Kind == payments.KindBatch {
+		return false
+	}
 	if r.fingerprintVersion == payments.FingerprintVersion {
 		return r.fingerprint == a.fingerprint
 	}
 	return len(payments.Differs(r.payment.Intent, a.Intent)) == 0
+}
+
+// differs names what two requests under one key ask for otherwise. Of a batch and a payment that is one thing.
+func differs(stored, asked payments.Intent) []string {
+	if stored.Kind == payments.KindBatch || asked.Kind == payments.KindBatch {
+		return []string{"kind"}
+	}
+	return payments.Differs(stored, asked)
 }
 
 // queueClearSuspects deletes the rows of suspect messages that have now been seen to survive.
@@ -165,5 +180,12 @@ func queueClearSuspects(b *pgx.Batch, batch []*admission) {
 	}
 	if len(streams) > 0 {
 		b.Queue(query("clear_suspects"), streams, created, sequences)
+	}
+}
+
+// queueClearSuspect does so for one message; nil: none.
+func queueClearSuspect(b *pgx.Batch, o *payments.MessageOrigin) {
+	if o != nil {
+		b.Queue(query("clear_suspects"), []string{o.Stream}, []time.Time{micro(o.StreamCreated)}, []int64{int64(o.Sequence)})
 	}
 }

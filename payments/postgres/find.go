@@ -56,9 +56,12 @@ func (s *Store) Timeline(ctx context.Context, tenantID string, id payments.ID) (
 	if err != nil {
 		return nil, err
 	}
-	entries := []payments.Entry{{
-		At: p.CreatedAt, Type: schema.PaymentEventType(string(payments.StatusReceived)), Status: payments.StatusReceived,
-	}}
+	var entries []payments.Entry
+	if p.Kind != payments.KindBatch { // which is not received: it is done with its commit
+		entries = append(entries, payments.Entry{
+			At: p.CreatedAt, Type: schema.PaymentEventType(string(payments.StatusReceived)), Status: payments.StatusReceived,
+		})
+	}
 	rows, err := s.pool.Query(ctx, query("timeline"), tenantID, id[:])
 	if err != nil {
 		return nil, translate(err)

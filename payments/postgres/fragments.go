@@ -6,7 +6,8 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// fragments are what the names in braces stand for. {payment} and {ticket} are the columns that row.go scans, in its order.
+// fragments are what the names in braces stand for. {payment} and {ticket} are the columns that row.go scans, in its order,
+// {batch} those of batches.go; {child} is the id of a batch's i-th child.
 //
 // Those of budgets speak of a row b of rate_budgets, or of none, which is a full bucket, and of clock, with the time now and the rate that is set:
 // {rate} is how many calls a second there may be, {burst} what the bucket holds at most, {tokens} what it holds, {tokens at} the time that {tokens}
@@ -20,6 +21,8 @@ var fragments = strings.NewReplacer(
 	"{letter}", `d.id, coalesce(d.tenant_id, ''), coalesce(d.idempotency_key, ''), d.payment_id, d.reason, d.message,
     coalesce(d.stream, ''), d.stream_created, coalesce(d.stream_seq, 0), coalesce(d.subject, ''), d.headers, d.payload, d.payload_length,
     d.payload_sha256, d.tries, d.state, d.replays, d.first_seen, d.last_seen`,
+	"{batch}", `b.tenant_id, b.id, b.idempotency_key, coalesce(b.parent, ''), b.count, b.created_at, b.completed_at`,
+	"{child}", childID,
 	"{tenant}", `t.id, coalesce(t.stripe_account, ''), coalesce(t.stripe_key_ref, ''), coalesce(t.account, ''), coalesce(t.livemode, false),
     t.created_at`,
 	"{ticket statuses}", quoted(payments.TicketStatuses()),
@@ -41,6 +44,9 @@ var fragments = strings.NewReplacer(
 	"{give}", give,
 	"{given}", given,
 )
+
+// childID is the id of the i-th child of a batch b: payments.NewID of its key. By its id every plan finds it through the primary key.
+const childID = `substr(sha256(convert_to(b.tenant_id, 'UTF8') || '\x00'::bytea || convert_to(b.idempotency_key || '` + payments.ChildSeparator + `' || i, 'UTF8')), 1, 16)`
 
 // A bucket holds what comes in within 50 ms: a pause of that length costs nothing, and Stripe is not met with more than that at once.
 const (

@@ -94,7 +94,7 @@ func (s *Store) Sent(ctx context.Context, ids []int64) error {
 	})
 }
 
-// OutboxDepth returns how many messages are not yet known to be stored in their stream.
+// OutboxDepth returns how many events and copies of dead letters are not yet known to be stored in their stream.
 func (s *Store) OutboxDepth(ctx context.Context) (int64, error) {
 	var n int64
 	err := s.pool.QueryRow(ctx, query("outbox_depth")).Scan(&n)

@@ -66,6 +66,62 @@ func TestEveryExecMode(t *testing.T) {
 			if items, err := b.Pending(context.Background(), 10, time.Minute); err != nil {
 				t.Errorf("%v, %v", items, err)
 			}
+			b.batchesInThisMode()
 		})
+	}
+}
+
+// batchesInThisMode runs every statement of batches, announced intents and API keys.
+func (b *bench) batchesInThisMode() {
+	b.t.Helper()
+	ctx := context.Background()
+	announced := payments.AdmitRequest{Intent: intent("acme", "announced", 1), Lane: payments.LaneInteractive, Announce: true}
+	b.admit(announced)
+	requests := []payments.BatchRequest{batchOf("run.0", 3), batchOf("run.1", 2)}
+	for i := range requests {
+		requests[i].Parent = "run"
+		requests[i].Payments[0].Metadata, requests[i].Payments[0].ExpiresAt = map[string]string{"a": "\\'é"}, b.clock.Now().Add(time.Hour)
+		b.admitBatch(requests[i], payments.VerdictStored)
+		b.admitBatch(requests[i], payments.VerdictExists)
+		b.clock.Advance(time.Second)
+	}
+	b.clock.Advance(time.Minute)
+	for lane, want := range map[payments.Lane]int{payments.LaneInteractive: 1, payments.LaneBulk: 5} {
+		outbox := b.Intents(lane)
+		items, err := outbox.Pending(ctx, 10, time.Minute)
+		if err != nil || len(items) != want {
+			b.t.Errorf("lane %d: %d pending, %v", lane, len(items), err)
+			continue
+		}
+		if err := outbox.Sent(ctx, []int64{items[0].ID}); err != nil {
+			b.t.Error(err)
+		}
+	}
+	if n, err := b.Unpublished(ctx); n != 4 || err != nil {
+		b.t.Errorf("%d unpublished, %v", n, err)
+	}
+	open, err := b.OpenBatches(ctx, payments.BatchRef{}, 10)
+	if err != nil || len(open) != 2 {
+		b.t.Fatalf("%+v, %v", open, err)
+	}
+	b.settle(5, succeeded)
+	if n := b.complete(open...); n != 2 {
+		b.t.Errorf("%d told", n)
+	}
+	for _, parent := range []string{"", "run"} {
+		q := payments.BatchListRequest{TenantID: "acme", Parent: parent, Limit: 1}
+		first, next, err := b.Batches(ctx, q)
+		q.Cursor = next
+		second, end, err2 := b.Batches(ctx, q)
+		if err != nil || err2 != nil || len(first) != 1 || len(second) != 1 || end != "" || !first[0].Complete() || second[0].IdempotencyKey != "run.1" {
+			b.t.Errorf("%+v, %v, %+v, %v, %q", first, err, second, err2, end)
+		}
+	}
+	if found, err := b.FindMany(ctx, []string{"acme", "globex"}, []payments.ID{announced.Intent.ID(), announced.Intent.ID()}); err != nil || len(found) != 1 {
+		b.t.Errorf("%+v, %v", found, err)
+	}
+	_, secret, err := b.CreateAPIKey(ctx, "acme", []payments.Scope{payments.ScopePaymentsWrite}, time.Time{})
+	if k, err2 := b.APIKeyBySecret(ctx, secret); err != nil || err2 != nil || k.TenantID != "acme" {
+		b.t.Errorf("%+v, %v, %v", k, err, err2)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/oncepay/oncepay/payments/coalesce"
 )
 
-// Store is a payments.Store and a payments.Outbox. It is safe for concurrent use.
+// Store is a payments.Store, a payments.Batches, a payments.Reader, a payments.Keys, and the payments.Outbox of events and dead letters; Intents has
+// those of intents. It is safe for concurrent use.
 type Store struct {
 	pool    *pgxpool.Pool
 	opts    Options
@@ -28,8 +29,11 @@ type Store struct {
 }
 
 var (
-	_ payments.Store  = (*Store)(nil)
-	_ payments.Outbox = (*Store)(nil)
+	_ payments.Store   = (*Store)(nil)
+	_ payments.Batches = (*Store)(nil)
+	_ payments.Reader  = (*Store)(nil)
+	_ payments.Keys    = (*Store)(nil)
+	_ payments.Outbox  = (*Store)(nil)
 )
 
 // Limits of one flush.

@@ -17,6 +17,8 @@ type transaction struct {
 	begun bool
 }
 
+const begin = "begin isolation level read committed"
+
 // rollbackLimit bounds the rollback of a failed transaction; a connection that does not answer in time is closed.
 const rollbackLimit = 2 * time.Second
 
@@ -41,7 +43,7 @@ func (s *Store) transact(ctx context.Context, do func(*transaction) error) error
 func (t *transaction) batch() *pgx.Batch {
 	b := &pgx.Batch{}
 	if !t.begun {
-		b.Queue("begin isolation level read committed")
+		b.Queue(begin)
 		t.begun = true
 	}
 	return b

@@ -52,6 +52,8 @@ var privileges = map[string]string{
 	"queue":          "SELECT, INSERT, UPDATE, DELETE",
 	"payment_events": "SELECT, INSERT",
 	"outbox":         "SELECT, INSERT, UPDATE, DELETE",
+	"batches":        "SELECT, INSERT, UPDATE",
+	"outbox_intents": "SELECT, INSERT, UPDATE, DELETE",
 	"dead_letters":   "SELECT, INSERT, UPDATE, DELETE",
 	"tenants":        "SELECT, INSERT, UPDATE",
 	"api_keys":       "SELECT, INSERT, UPDATE",

@@ -84,7 +84,8 @@ func rightsOf(s app.Settings) rights {
 	}
 	if slices.Contains(s.Roles, app.RoleRelay) {
 		prefix := prefixOf(s)
-		r.write = append(r.write, prefix+"."+string(schema.SubjectEvent)+".*.*", prefix+"."+string(schema.SubjectDead)+".*")
+		r.write = append(r.write, prefix+"."+string(schema.SubjectEvent)+".*.*", prefix+"."+string(schema.SubjectDead)+".*",
+			prefix+"."+string(schema.SubjectIntent)+".*", prefix+"."+string(schema.SubjectBulk)+".*") // intents that came by HTTP, and of batches
 	}
 	return r
 }

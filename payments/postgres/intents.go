@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// intents is the outbox of one lane's intents.
+type intents struct {
+	store *Store
+	lane  payments.Lane
+}
+
+// Intents returns the outbox of the lane's intents: those that Admit was to announce, and the children of batches.
+func (s *Store) Intents(lane payments.Lane) payments.Outbox { return intents{s, lane} }
+
+// Pending implements payments.Outbox, as the Store's own does for events.
+func (o intents) Pending(ctx context.Context, limit int, hold time.Duration) ([]payments.OutboxItem, error) {
+	limit = min(limit, pendingMax)
+	if limit <= 0 {
+		return nil, nil
+	}
+	var items []payments.OutboxItem
+	s := o.store
+	err := s.write(ctx, func(ctx context.Context) error {
+		items = nil
+		rows, err := s.pool.Query(ctx, query("intents_pending"), int16(o.lane), limit, hold.Microseconds(), s.now())
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var outbox int64
+			r, err := scanRow(rows, &outbox)
+			if err != nil {
+				return err
+			}
+			body, err := announcement(r.payment.Intent)
+			if err != nil { // it was written once before it was stored
+				s.opts.Logger.Error("an intent in the outbox cannot be written", "outbox", outbox, "payment", r.payment.ID.String(), "error", err)
+				continue
+			}
+			items = append(items, announcedItem(outbox, &r.payment, body))
+		}
+		return rows.Err()
+	})
+	return items, err
+}
+
+// Sent implements payments.Outbox.
+func (o intents) Sent(ctx context.Context, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	sorted := slices.Clone(ids)
+	slices.Sort(sorted)
+	return o.store.write(ctx, func(ctx context.Context) error {
+		_, err := o.store.pool.Exec(ctx, query("intents_sent"), int16(o.lane), sorted)
+		return err
+	})
+}
+
+// Unpublished returns how many intents of both lanes are not yet known to be stored in their streams; it counts to 1,000,000.
+func (s *Store) Unpublished(ctx context.Context) (int64, error) {
+	var n int64
+	err := s.pool.QueryRow(ctx, query("unpublished")).Scan(&n)
+	return n, translate(err)
+}

@@ -1,0 +1,43 @@
+-- Stores a batch: the row that guards its key and, if that is new, what else belongs to it. Whoever comes with the same key meanwhile waits at that
+-- row, so that nobody meets half of a batch. It is final from the start. A child's key that is there already is passed over: the caller reads what
+-- stands there and compares. No row comes back when the key was there; else one for each child that was inserted, or one alone.
+WITH clock AS (SELECT coalesce($6::timestamptz, now()) AS now),
+batch AS (
+    INSERT INTO payments (tenant_id, id, idempotency_key, kind, lane, status, request_version, fingerprint, fingerprint_version, amount,
+        currency, capture_method, off_session, created_at, updated_at, finalized_at)
+    SELECT $1::text, $2::bytea, $3::text, 'batch', 2, 'succeeded', $7::int2, $4::bytea, $8::int2, 0, '', 'automatic', false,
+        clock.now, clock.now, clock.now
+    FROM clock
+    ON CONFLICT DO NOTHING
+    RETURNING tenant_id, id
+),
+kept AS (
+    INSERT INTO batches (tenant_id, id, idempotency_key, parent, count, created_at)
+    SELECT b.tenant_id, b.id, $3::text, nullif($5::text, ''), cardinality($11::bytea[]), clock.now FROM batch b, clock
+),
+input AS (
+    SELECT * FROM unnest($11::bytea[], $12::text[], $13::text[], $14::bytea[], $15::bigint[], $16::text[], $17::text[], $18::bool[], $19::text[],
+        $20::text[], $21::text[], $22::timestamptz[])
+    WITH ORDINALITY AS u(id, idempotency_key, kind, fingerprint, amount, currency, capture_method, off_session, customer, payment_method, details,
+        expires_at, ord)
+),
+stored AS (
+    INSERT INTO payments (tenant_id, id, idempotency_key, kind, lane, status, request_version, fingerprint, fingerprint_version, amount,
+        currency, capture_method, off_session, customer, payment_method, details, expires_at, batch_id, created_at, updated_at)
+    SELECT $1::text, id, idempotency_key, kind, 2, 'received', $7::int2, fingerprint, $9::int2, amount,
+        currency, capture_method, off_session, nullif(customer, ''), nullif(payment_method, ''), nullif(details, '')::json, expires_at,
+        'bat_' || encode($2::bytea, 'hex'), clock.now, clock.now
+    FROM input, clock WHERE EXISTS (SELECT FROM batch) ORDER BY ord
+    ON CONFLICT DO NOTHING -- see admit.sql
+    RETURNING id
+),
+inserted AS MATERIALIZED (SELECT id, ord FROM input i WHERE (i.id IN (SELECT id FROM stored)) IS TRUE), -- not a join: see admit.sql
+ticket AS (
+    INSERT INTO queue (tenant_id, payment_id, lane, due_at) SELECT $1::text, id, 2, clock.now FROM inserted, clock ORDER BY ord
+),
+announced AS (
+    INSERT INTO outbox_intents (lane, tenant_id, payment_id, hold_until)
+    SELECT 2, $1::text, id, clock.now + nullif($10::bigint, 0) * interval '1 microsecond' FROM inserted, clock ORDER BY ord
+    RETURNING id, payment_id
+)
+SELECT clock.now, a.payment_id, coalesce(a.id, 0) FROM clock CROSS JOIN batch LEFT JOIN announced a ON true

@@ -1,0 +1,1 @@
+SELECT count(*) FROM (SELECT FROM outbox_intents LIMIT 1000000) o
