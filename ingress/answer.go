@@ -17,12 +17,12 @@ const (
 // answer is the response that is being made, and what is known of its request.
 type answer struct {
 	http.ResponseWriter
-	api      *API
-	id       string
-	route    string // "" until a route has it
-	status   int    // 0 until it is sent
-	slot     bool   // holds a place among the requests in flight
-	internal error  // what to log
+	api    *API
+	id     string
+	route  string // "" until a route has it
+	status int    // 0 until it is sent
+	slot   bool   // holds a place among the requests in flight
+	cause  error  // of the problem that was answered, for the log
 }
 
 // answering returns w as an answer, made now if the route stands alone.
@@ -96,9 +96,7 @@ func (w *answer) refuse(p *problem) {
 	if p.close {
 		h["Connection"] = []string{"close"}
 	}
-	if p.code == CodeInternal {
-		w.internal = p.cause
-	}
+	w.cause = p.cause
 	w.send(kindOf(p.code).Status, mediaProblem, p.body())
 }
 

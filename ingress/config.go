@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
@@ -77,7 +78,8 @@ type API struct {
 
 	inFlight, batches, actions chan struct{}
 
-	newID func() string
+	newID    func() string
+	toldAway atomic.Int64 // when the log last said that a service is away
 }
 
 // New checks the configuration and returns the API.

@@ -46,11 +46,25 @@ func (a *API) finish(w *answer, r *http.Request, begun time.Time) {
 		w.refuse(failed(errPanicked))
 	}
 	w.release()
-	if w.internal != nil {
-		a.cfg.Log.Error("a request of the HTTP API failed", slog.String("request_id", w.id), slog.String("route", a.routeOf(w, r)), slog.Any("error", w.internal))
-	}
+	a.logCause(w, r)
 	if told := a.cfg.Observer.Request; told != nil {
 		told(a.routeOf(w, r), methodLabel(r.Method), w.status, a.cfg.Clock.Now().Sub(begun))
+	}
+}
+
+// logCause logs what went wrong here: faults always, services that are away once a while, since every request tells of them.
+func (a *API) logCause(w *answer, r *http.Request) {
+	switch {
+	case w.cause == nil, w.cause == errPanicked, r.Context().Err() != nil && w.status == http.StatusServiceUnavailable:
+		return
+	case w.status == http.StatusServiceUnavailable:
+		now, last := a.cfg.Clock.Now().UnixNano(), a.toldAway.Load()
+		if time.Duration(now-last).Abs() < awayEvery || !a.toldAway.CompareAndSwap(last, now) {
+			return
+		}
+		a.cfg.Log.Warn("requests of the HTTP API are answered 503", slog.String("request_id", w.id), slog.String("route", a.routeOf(w, r)), slog.Any("error", w.cause))
+	default:
+		a.cfg.Log.Error("a request of the HTTP API failed", slog.String("request_id", w.id), slog.String("route", a.routeOf(w, r)), slog.Any("error", w.cause))
 	}
 }
 
@@ -67,6 +81,9 @@ func (a *API) routeOf(w *answer, r *http.Request) string {
 	}
 	return w.route
 }
+
+// awayEvery is how often the log says that a service is away.
+const awayEvery = 10 * time.Second
 
 // errPanicked has been logged already, with its stack.
 var errPanicked = payments.Errorf(payments.CodeInternal, "the handler panicked")

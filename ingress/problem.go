@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -14,21 +16,21 @@ type Code string
 
 // The codes of CONTRACT, and after them the two of what it leaves to HTTP.
 const (
-	CodeIdempotencyRequired   Code = "idempotency_required"
-	CodeIdempotencyInvalid    Code = "idempotency_key_invalid"
-	CodeIdempotencyReserved   Code = "idempotency_key_reserved"
-	CodeCardNumber            Code = "card_number_detected"
-	CodeInvalidRequest        Code = "invalid_request"
-	CodeUnauthorized          Code = "unauthorized"
-	CodeSpendCapExceeded      Code = "spend_cap_exceeded"
-	CodeForbidden             Code = "forbidden"
-	CodeNotFound              Code = "not_found"
-	CodeInvalidState          Code = "invalid_state"
-	CodePayloadTooLarge       Code = "payload_too_large"
-	CodeIdempotencyReused     Code = "idempotency_key_reused"
+	CodeIdempotencyRequired    Code = "idempotency_required"
+	CodeIdempotencyInvalid     Code = "idempotency_key_invalid"
+	CodeIdempotencyReserved    Code = "idempotency_key_reserved"
+	CodeCardNumber             Code = "card_number_detected"
+	CodeInvalidRequest         Code = "invalid_request"
+	CodeUnauthorized           Code = "unauthorized"
+	CodeSpendCapExceeded       Code = "spend_cap_exceeded"
+	CodeForbidden              Code = "forbidden"
+	CodeNotFound               Code = "not_found"
+	CodeInvalidState           Code = "invalid_state"
+	CodePayloadTooLarge        Code = "payload_too_large"
+	CodeIdempotencyReused      Code = "idempotency_key_reused"
 	CodeAmountExceedsAvailable Code = "amount_exceeds_available"
-	CodeRateLimited           Code = "rate_limited"
-	CodeUnavailable           Code = "unavailable"
+	CodeRateLimited            Code = "rate_limited"
+	CodeUnavailable            Code = "unavailable"
 
 	CodeMethodNotAllowed Code = "method_not_allowed"
 	CodeInternal         Code = "internal"
@@ -112,7 +114,11 @@ const away = 2 * time.Second
 
 // failed is the problem that an error of a port is.
 func failed(err error) *problem {
-	switch payments.ErrorCode(err) {
+	code := payments.ErrorCode(err)
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		code = payments.CodeUnavailable // the client has gone, or somebody was too slow
+	}
+	switch code {
 	case payments.CodeUnavailable:
 		return unavailable("the service cannot answer now; repeat the same request, under the same key if it has one: that is safe", away, err)
 	case payments.CodeNotFound:
