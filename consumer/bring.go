@@ -275,7 +275,7 @@ func (s *scout) admit(ctx context.Context, m *jetstream.RawStreamMsg, w *wave) {
 	defer s.w.gate.leave(1)
 	defer s.w.survive()
 	r := read(s.w.Subjects, message{subject: m.Subject, headers: m.Header, data: m.Data})
-	if r.refusal != nil || r.refused != nil || r.existingOnly || r.lane != s.lane.lane {
+	if r.refusal != nil || r.refused != nil || r.existingOnly || r.batch != nil || r.lane != s.lane.lane {
 		return
 	}
 	id := r.id

@@ -127,10 +127,15 @@ func (w *Worker) survive() {
 }
 
 // explain words the dead letter of a message that met a row, or none.
-func explain(reason payments.Reason, a payments.Admission, r reading) refusal {
+func explain(reason payments.Reason, differs []string, r reading) refusal {
 	switch reason {
 	case payments.ReasonKeyReused:
-		return refusal{reason: reason, message: "idempotency_key: already names another request; differs: " + strings.Join(a.Differs, ", ") + ". Publish a new payment under a new key"}
+		what := "payment"
+		if r.batch != nil {
+			what = "batch"
+		}
+		text := "idempotency_key: already names another request; differs: " + strings.Join(differs, ", ") + ". Publish a new " + what + " under a new key"
+		return refusal{reason: reason, message: text}
 	case payments.ReasonTenantUnknown:
 		return refusal{reason: reason, message: "tenant: does not exist; create it with `oncepay tenants create`, then publish again"}
 	case payments.ReasonKeyInvalid:

@@ -19,6 +19,7 @@ type Config struct {
 	JetStream jetstream.JetStream
 	Subjects  schema.Subjects
 	Store     payments.Store
+	Batches   payments.Batches
 	Processor *payments.Processor
 	Clock     payments.Clock
 
@@ -52,6 +53,8 @@ type Observer struct {
 	Buried func(reason payments.Reason)
 	// Panicked: a handler panicked and was recovered.
 	Panicked func()
+	// Completed: so many batches were told to be complete.
+	Completed func(batches int)
 	// InFlight: how many messages and claims are being worked on, after each pull and take.
 	InFlight func(n int)
 }
@@ -62,8 +65,8 @@ func (c *Config) Validate() error {
 		return &payments.Error{Code: payments.CodeInvalid, Field: field, Message: text}
 	}
 	switch {
-	case c.JetStream == nil, c.Store == nil, c.Processor == nil, c.Clock == nil, c.NewToken == nil:
-		return invalid("consumer", "JetStream, Store, Processor, Clock and NewToken are required")
+	case c.JetStream == nil, c.Store == nil, c.Batches == nil, c.Processor == nil, c.Clock == nil, c.NewToken == nil:
+		return invalid("consumer", "JetStream, Store, Batches, Processor, Clock and NewToken are required")
 	case c.Processor.Store == nil, c.Processor.Gateway == nil, c.Processor.Clock == nil:
 		return invalid("consumer", "the Processor needs a Store, a Gateway and a Clock")
 	case c.Subjects.Validate() != nil:

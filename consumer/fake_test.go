@@ -40,6 +40,9 @@ type fakeStore struct {
 	recorded int
 	tokens   int
 
+	batches map[payments.BatchRef]*fakeBatch
+	told    []payments.BatchRef
+
 	bucket     *bucket // of the one account; nil: unlimited
 	rich       string  // a tenant with an unlimited account of its own
 	before     func(verb string, id payments.ID) error
@@ -85,7 +88,7 @@ type fakeRow struct {
 var errAway = payments.Errorf(payments.CodeUnavailable, "away")
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{rows: map[payments.ID]*fakeRow{}, letters: map[string]payments.DeadLetter{}, starts: map[string]int{}}
+	return &fakeStore{batches: map[payments.BatchRef]*fakeBatch{}, rows: map[payments.ID]*fakeRow{}, letters: map[string]payments.DeadLetter{}, starts: map[string]int{}}
 }
 
 // begin notes a call; the lock is held from here on unless it returns an error.
@@ -503,7 +506,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, store: newFakeStore(), gateway: &fakeGateway{}}
 	c := Config{
-		JetStream: jetStreamUnused{}, Store: r.store, Clock: systemClock{}, Concurrency: 16, Lease: 10 * time.Second,
+		JetStream: jetStreamUnused{}, Store: r.store, Batches: r.store, Clock: systemClock{}, Concurrency: 16, Lease: 10 * time.Second,
 		PollInterval: 20 * time.Millisecond,
 		OnStep: func(s payments.Step, _ payments.ID) {
 			r.mu.Lock()

@@ -50,6 +50,10 @@ func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
 	}
 	w.tally.note(r.lane, r.tenant)
 	defer w.tally.begin(r.lane, r.tenant)()
+	if r.batch != nil {
+		w.admitBatch(ctx, m, r)
+		return
+	}
 	w.admit(ctx, m, r)
 }
 
@@ -76,21 +80,17 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 		Account: account, Refused: r.refused, ExistingOnly: r.existingOnly,
 	}
 	id := r.id
-	a, err := w.start(ctx, m, r, request)
+	a, err := start(ctx, w, m, r, func(suspect *payments.MessageOrigin) (payments.Admission, error) {
+		request.Suspect = suspect
+		return w.Store.Admit(ctx, request)
+	})
 	if err == nil && a.Wait > 0 {
 		// The lane waits for such tickets of its own to be taken.
 		w.due(r.lane).unclaimed.add(r.tenant, a.Payment.ID, true)
 	}
 	m.decided(err == nil && a.Wait == 0)
-	switch {
-	case errors.Is(err, errDealtWith):
-		return
-	case err != nil && unfit(err):
-		w.bury(ctx, m, r, refusal{reason: payments.ReasonInvalid, message: err.Error()})
-		return
-	case err != nil:
-		w.message(r.lane, fateUnavailable)
-		w.Log.Warn("a payment could not be stored; its message comes back", "payment", id.String(), "tenant", r.tenant, "error", err)
+	if err != nil {
+		w.notAdmitted(ctx, m, r, err)
 		return
 	}
 	w.step(payments.StepAfterAdmit, id)
@@ -101,14 +101,30 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 		}
 		return
 	}
-	switch what, reason := afterAdmission(a); what {
+	switch what, reason := afterAdmission(a.Verdict); what {
 	case deliverAck:
 		w.ack(m, id)
 		if w.isDue(a.Payment) {
 			w.due(a.Payment.Lane).wakeUp()
 		}
 	case deliverBury:
-		w.bury(ctx, m, r, explain(reason, a, r))
+		w.bury(ctx, m, r, explain(reason, a.Differs, r))
+	}
+}
+
+// notAdmitted ends a message whose admission has failed.
+func (w *Worker) notAdmitted(ctx context.Context, m held, r reading, err error) {
+	switch {
+	case errors.Is(err, errDealtWith):
+	case unfit(err):
+		w.bury(ctx, m, r, refusal{reason: payments.ReasonInvalid, message: err.Error()})
+	default:
+		kind := payments.KindCharge
+		if r.batch != nil {
+			kind = payments.KindBatch
+		}
+		w.message(r.lane, fateUnavailable)
+		w.Log.Warn("a message could not be stored; it comes back", "id", r.id.Format(kind), "tenant", r.tenant, "error", err)
 	}
 }
 
@@ -121,21 +137,24 @@ func (w *Worker) account(ctx context.Context, tenant string) (payments.Account, 
 	return account, err
 }
 
-// start stores the payment. A message that has been delivered often goes through suspect first, which may have dealt with it: errDealtWith.
-func (w *Worker) start(ctx context.Context, m held, r reading, request payments.AdmitRequest) (payments.Admission, error) {
+// start stores what the message asks for, by admit. A message that has been delivered often goes through suspect first, which may have dealt
+// with it: errDealtWith.
+func start[A any](ctx context.Context, w *Worker, m held, r reading, admit func(suspect *payments.MessageOrigin) (A, error)) (none A, err error) {
+	var suspect *payments.MessageOrigin
 	if m.deliveries >= payments.SuspectFrom {
-		release, err := w.suspect(ctx, m, r, &request)
+		var release func()
+		release, suspect, err = w.suspect(ctx, m, r)
 		defer release() // the next suspect starts when this one is admitted
 		if err != nil {
-			return payments.Admission{}, err
+			return none, err
 		}
 	}
 	w.step(payments.StepBeforeAdmit, r.id)
 	for {
-		a, err := w.Store.Admit(ctx, request)
+		a, err := admit(suspect)
 		w.noteAdmit(err)
 		// The start of a suspect has been counted. It did not end the worker, so it is seen through: time without PostgreSQL must not count.
-		if request.Suspect == nil || !payments.Retryable(err) || w.stopping.Load() || !wait(ctx, storePause) {
+		if suspect == nil || !payments.Retryable(err) || w.stopping.Load() || !wait(ctx, storePause) {
 			return a, err
 		}
 	}
@@ -163,6 +182,7 @@ func (w *Worker) settle(ctx context.Context, c payments.Claim, published time.Ti
 	// What Stripe has answered is recorded even when the calls are told to end, and however long PostgreSQL is away: nobody else can know it
 	// without asking Stripe again.
 	s := w.Processor.Settle(ctx, w.records, c)
+	w.complete.settled(s)
 	if s.Err != nil && !s.Lost {
 		w.noteStore(s.Err)
 		w.Log.Warn("an outcome could not be recorded; the ticket brings the payment back", "payment", c.Payment.ID.String(), "tenant", c.Payment.TenantID, "error", s.Err)

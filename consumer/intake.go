@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"errors"
+	"strconv"
 
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/document"
@@ -15,21 +16,23 @@ type message struct {
 	data    []byte
 }
 
-// refusal is why a message can never become a payment. Its text is safe: it names fields and remedies, never a value.
+// refusal is why a message can never become a payment or a batch. Its text is safe: it names fields and remedies, never a value.
 type refusal struct {
 	reason  payments.Reason
 	message string
 	erase   bool // the message holds a card number: nothing of it may be kept anywhere
 }
 
-// reading is what intake makes of a message: an intent to admit, or a refusal. Tenant and key are what is safe to file a dead letter under.
+// reading is what intake makes of a message: an intent or a batch to admit, or a refusal. Tenant and key are what is safe to file a dead letter
+// under.
 type reading struct {
 	tenant       string
 	key          string
 	lane         payments.Lane
 	intent       payments.Intent
-	id           payments.ID
-	existingOnly bool // the key is a batch child's: attach to its row, never create one
+	batch        *payments.BatchRequest // nil: it is an intent
+	id           payments.ID            // of the payment or the batch
+	existingOnly bool                   // the key is a batch child's: attach to its row, never create one
 	refused      *payments.ValidationError
 	refusal      *refusal
 }
@@ -64,9 +67,13 @@ func (r reading) parse(kind schema.SubjectKind, misaddressed error, m message) r
 		r.tenant = ""
 		return r.refuse(payments.ReasonTenantUnknown, "subject: "+misaddressed.Error())
 	case kind == schema.SubjectBatch:
-		return r.refuse(payments.ReasonInvalid, "subject: batches are not accepted by this version; publish each payment on the bulk lane under a key of its own")
+		wire, err := schema.DecodeBatch(m.data)
+		if err != nil {
+			return r.refuse(decodeReason(err), err.Error())
+		}
+		return r.fillBatch(wire, m.headers)
 	case kind != schema.SubjectIntent && kind != schema.SubjectBulk:
-		return r.refuse(payments.ReasonInvalid, "subject: this is not a subject for payment intents")
+		return r.refuse(payments.ReasonInvalid, "subject: this is not a subject for payment intents or batches")
 	}
 	wire, err := schema.DecodeIntent(m.data)
 	if err != nil {
@@ -82,13 +89,13 @@ func (r reading) refuse(reason payments.Reason, text string) reading {
 
 // fill takes the key from body or header, checks whom the intent belongs to, and normalises it.
 func (r reading) fill(wire schema.Intent, headers map[string][]string) reading {
-	key, reason, text := keyOf(wire, headers)
+	key, reason, text := keyOf(wire.IdempotencyKey, headers)
 	if reason != "" {
 		return r.refuse(reason, text)
 	}
 	r.key = key
-	if wire.TenantID.Set && wire.TenantID.Value != r.tenant {
-		return r.refuse(payments.ReasonTenantMismatch, "tenant_id: is not the tenant of the subject; leave it out or publish on that tenant's own subject")
+	if r.isAnothers(wire) {
+		return r.refuse(payments.ReasonTenantMismatch, "tenant_id"+anothersRemedy)
 	}
 	r.existingOnly = payments.ReservedKey(key)
 	r.intent = document.ReadIntent(wire, r.tenant, key).Normalized()
@@ -100,6 +107,44 @@ func (r reading) fill(wire schema.Intent, headers map[string][]string) reading {
 	}
 	r.id, r.refused = r.intent.ID(), r.intent.Validate()
 	return r
+}
+
+// fillBatch is fill for a batch. What is wrong with its key is no matter of business: no batch can have such a key, so there is none to compare
+// with.
+func (r reading) fillBatch(wire schema.BatchMessage, headers map[string][]string) reading {
+	key, reason, text := keyOf(wire.IdempotencyKey, headers)
+	if reason != "" {
+		return r.refuse(reason, text)
+	}
+	r.key = key
+	request := payments.BatchRequest{
+		TenantID: r.tenant, IdempotencyKey: key, Parent: wire.Parent.Value, Payments: make([]payments.Intent, len(wire.Payments)),
+	}
+	for i, p := range wire.Payments {
+		if r.isAnothers(p) {
+			return r.refuse(payments.ReasonTenantMismatch, "payments["+strconv.Itoa(i)+"].tenant_id"+anothersRemedy)
+		}
+		request.Payments[i] = document.ReadIntent(p, r.tenant, "").Normalized()
+	}
+	if field := request.CardField(); field != "" {
+		r.key = ""
+		r.refusal = &refusal{reason: payments.ReasonCardNumber, message: field + " " + cardRemedy, erase: true}
+		return r
+	}
+	wrong := request.Validate()
+	if wrong != nil && wrong.Reason != payments.ReasonInvalid {
+		return r.refuse(wrong.Reason, wrong.Error())
+	}
+	request.Refused = wrong
+	r.batch, r.id, r.refused = &request, request.ID(), wrong
+	return r
+}
+
+const anothersRemedy = ": is not the tenant of the subject; leave it out or publish on that tenant's own subject"
+
+// isAnothers reports whether the intent names another tenant than the subject.
+func (r reading) isAnothers(wire schema.Intent) bool {
+	return wire.TenantID.Set && wire.TenantID.Value != r.tenant
 }
 
 // keyToFileUnder finds a key that people can search a dead letter by. No payment is ever made under it.
@@ -118,16 +163,16 @@ func keyToFileUnder(m message) string {
 }
 
 // keyOf reads the idempotency key: from the body, the header, or both when they agree.
-func keyOf(wire schema.Intent, headers map[string][]string) (key string, reason payments.Reason, text string) {
+func keyOf(member schema.Optional[string], headers map[string][]string) (key string, reason payments.Reason, text string) {
 	header, present, err := schema.ParseKeyHeader(schema.HeaderLines(headers, schema.HeaderIdempotencyKey))
 	if err != nil {
 		return "", payments.ReasonKeyInvalid, err.Error()
 	}
-	key = wire.IdempotencyKey.Or(header)
+	key = member.Or(header)
 	switch {
-	case !present && !wire.IdempotencyKey.Set:
+	case !present && !member.Set:
 		return "", payments.ReasonKeyMissing, "idempotency_key: " + payments.CheckKey("")
-	case present && wire.IdempotencyKey.Set && header != wire.IdempotencyKey.Value:
+	case present && member.Set && header != member.Value:
 		return "", payments.ReasonKeyInvalid, "idempotency_key: the member and the Idempotency-Key header differ; send one of them"
 	}
 	if problem := payments.CheckKey(key); problem != "" {
@@ -136,7 +181,7 @@ func keyOf(wire schema.Intent, headers map[string][]string) (key string, reason 
 	return key, "", ""
 }
 
-// decodeReason tells bytes that are no message at all from a message that is not an intent.
+// decodeReason tells bytes that are no message at all from a message that is no intent or batch.
 func decodeReason(err error) payments.Reason {
 	var d *schema.DecodeError
 	if errors.As(err, &d) && !d.Malformed {

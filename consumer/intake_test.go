@@ -245,6 +245,13 @@ func FuzzRead(f *testing.F) {
 	for _, m := range cardMessages() {
 		f.Add(m.subject, "Idempotency-Key", "k", m.data)
 	}
+	for _, payments := range []string{"", keyless, keyless + "," + keyless, `{"tenant_id":"globex","amount":1}`, `{"amount":-1}`, goodBody, "null"} {
+		f.Add("payments.batch.acme", "", "", []byte(`{"idempotency_key":"b-1","parent":"run","payments":[`+payments+`]}`))
+		f.Add("payments.batch.acme", "Idempotency-Key", "b::1", []byte(`{"payments":[`+payments+`]}`))
+	}
+	f.Add("payments.batch.acme", "", "", []byte(`{"idempotency_key":"b-1"}`))
+	f.Add("payments.batch.acme", "", "", batchJSON("b-1", 101))
+	f.Add("payments.bulk.acme", "", "", batchJSON("b-1", 2))
 	for _, subject := range []string{"payments.intent.acme", "payments.bulk.a", "payments.batch.acme", "payments.intent.", ""} {
 		f.Add(subject, "Idempotency-Key", `"order-1"`, []byte(goodBody))
 		f.Add(subject, "idempotency-key", "b::1", []byte(keyless))
@@ -257,7 +264,7 @@ func FuzzRead(f *testing.F) {
 		}
 		r := read(testSubjects, message{subject, headers, data})
 		if r.refusal != nil {
-			if r.refused != nil || r.intent.TenantID != "" || r.intent.IdempotencyKey != "" || r.existingOnly || r.refusal.reason == "" || r.refusal.message == "" {
+			if r.batch != nil || r.refused != nil || r.intent.TenantID != "" || r.intent.IdempotencyKey != "" || r.existingOnly || r.refusal.reason == "" || r.refusal.message == "" {
 				t.Fatalf("a refusal with an intent: %+v", r)
 			}
 			if r.refusal.erase != (r.refusal.reason == payments.ReasonCardNumber) {
@@ -266,6 +273,10 @@ func FuzzRead(f *testing.F) {
 			if payments.ContainsCardNumberString(r.key) || payments.ContainsCardNumberString(r.tenant) || payments.ContainsCardNumberString(r.refusal.message) {
 				t.Fatalf("kept a card number: %+v", r)
 			}
+			return
+		}
+		if r.batch != nil {
+			checkBatch(t, subject, r)
 			return
 		}
 		if (r.refused == nil) != (r.intent.Validate() == nil) {

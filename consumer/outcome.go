@@ -14,9 +14,9 @@ const (
 	deliverLeave delivery = "leave"
 )
 
-// afterAdmission says what a verdict means for the message that asked for it, when the payment is not the caller's to settle.
-func afterAdmission(a payments.Admission) (delivery, payments.Reason) {
-	switch a.Verdict {
+// afterAdmission says what a verdict means for the message that asked for it, when there is no payment of the caller's to settle.
+func afterAdmission(v payments.Verdict) (delivery, payments.Reason) {
+	switch v {
 	case payments.VerdictExists, payments.VerdictStored:
 		return deliverAck, "" // the ticket carries the work
 	case payments.VerdictConflict:

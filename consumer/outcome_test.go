@@ -23,7 +23,7 @@ func TestAfterAdmission(t *testing.T) {
 		"no verdict at all":           {deliverLeave, ""},
 		"":                            {deliverLeave, ""},
 	} {
-		if what, reason := afterAdmission(payments.Admission{Verdict: verdict}); what != want.what || reason != want.reason {
+		if what, reason := afterAdmission(verdict); what != want.what || reason != want.reason {
 			t.Errorf("%q: %s %s, want %+v", verdict, what, reason, want)
 		}
 	}

@@ -41,7 +41,12 @@ func openStore(t *testing.T) *postgres.Store {
 }
 
 func onPostgres(s *postgres.Store) func(*Config) {
-	return func(c *Config) { c.Store, c.Processor.Store = s, s }
+	return func(c *Config) {
+		c.Store, c.Processor.Store = s, s
+		if b, ok := any(s).(payments.Batches); ok {
+			c.Batches = b
+		}
+	}
 }
 
 // letters lists the open dead letters by sequence.

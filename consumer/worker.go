@@ -32,6 +32,8 @@ type Worker struct {
 	tally  tally
 	seldom seldom
 
+	complete *complete
+
 	// starting has room for the one suspect message that may start: the one that kills the process must be known.
 	starting chan struct{}
 
@@ -51,6 +53,7 @@ func New(c Config) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{Config: c, slots: newSlots(c.Concurrency), starting: make(chan struct{}, 1), records: context.Background()}
+	w.complete = newComplete(w)
 	w.dues = []*due{newDue(w, payments.LaneInteractive), newDue(w, payments.LaneBulk)}
 	w.lanes = []*lane{
 		newLane(w, w.dues[0], c.Subjects.StreamIntents(), schema.ConsumerIntent),
@@ -86,6 +89,8 @@ func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 	for _, s := range w.scouts {
 		loops.Go(func() { s.run(ctx, work) })
 	}
+	loops.Go(func() { w.complete.run(ctx) })
+	loops.Go(func() { w.complete.sweep(ctx) })
 	<-ctx.Done()
 	defer w.hands.close()
 	w.stopping.Store(true)
@@ -93,6 +98,7 @@ func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 	go func() {
 		loops.Wait()
 		w.hands.running.Wait()
+		w.complete.last(work) // what was settled on the way here
 		close(done)
 	}()
 	timer := time.NewTimer(drain)
