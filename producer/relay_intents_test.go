@@ -420,7 +420,7 @@ func TestACrashAfterChild57ResumesAt58(t *testing.T) {
 			}
 			opts := quickOf(payments.LaneBulk)
 			opts.MaxGroup, opts.Gather = group, time.Nanosecond
-			opts.IdleMin, opts.IdleMax = time.Hour, time.Hour // it polls at its start, and not once it is dead
+			opts.IdleMin, opts.IdleMax = time.Hour, time.Hour       // it polls at its start, and not once it is dead
 			opts.Observer.Sent = func(string, int, time.Duration) { // the lane's own goroutine: here the process ends
 				select {
 				case <-died:
