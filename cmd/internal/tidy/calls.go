@@ -22,10 +22,10 @@ var banned = map[string]struct {
 // ownSource are the names of math/rand and math/rand/v2 that do not draw from the global source.
 var ownSource = []string{"New", "NewSource", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "Source64", "PCG", "ChaCha8", "Zipf"}
 
-// exempt says whether the rule on calls leaves a folder alone: programs, the development stack and
-// test support are where such things are chosen.
+// exempt says whether the rule on calls leaves a folder alone: programs, examples of them, the development stack
+// and test support are where such things are chosen.
 func exempt(dir string) bool {
-	return matchesAny(dir, []string{"cmd/...", "deploy/...", "payments/paymentstest/..."})
+	return matchesAny(dir, []string{"cmd/...", "deploy/...", "examples/...", "payments/paymentstest/..."})
 }
 
 // Calls checks that no code inside the edges reads the clock, the environment or the global random

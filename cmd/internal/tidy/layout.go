@@ -68,6 +68,8 @@ var layout = []folder{
 	{dir: "ingress/...", own: append([]string{"ingress/..."}, adapters...), third: []string{strictJSON, rate, xsync}},
 	{dir: "batch/...", own: append([]string{"batch/..."}, adapters...), third: []string{strictJSON, rate, xsync}},
 
+	{dir: "examples/..."}, // what a newcomer copies knows the standard library alone
+
 	{dir: "deploy/devstack/devstacktest", own: []string{"deploy/devstack/..."}, third: inTests},
 	{dir: "deploy/...", own: []string{"deploy/...", "payments/...", "schema/...", "migrations"}, third: []string{pgx, nats, natsServer, embeddedPostgres, xsync}},
 
