@@ -34,7 +34,7 @@ type shared struct {
 func Main(args []string, in io.Reader, out, err io.Writer) int {
 	s := &shared{out: out, err: err}
 	root := Group("oncepay", "Charge each payment intent once, and prove it", serveCommand(s), migrateCommand(s), publishCommand(s), paymentsCommand(s),
-		dlqCommand(s), tenantsCommand(s), keysCommand(s), doctorCommand(s), configCommand(s), versionCommand(s))
+		batchCommand(s), dlqCommand(s), tenantsCommand(s), keysCommand(s), doctorCommand(s), configCommand(s), versionCommand(s))
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(err)

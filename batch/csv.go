@@ -1,0 +1,180 @@
+package batch
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// table reads CSV.
+type table struct {
+	in      *bufio.Reader
+	guard   *tooLongReader
+	csv     *csv.Reader
+	found   *faults
+	columns []column
+	number  int64
+}
+
+func newCSV(in io.Reader, found *faults) *table {
+	guard := &tooLongReader{in: in, limit: schema.IntentMaxBytes + readAhead}
+	return &table{in: bufio.NewReaderSize(guard, readAhead), guard: guard, found: found}
+}
+
+// next reads the next record; lines without anything are no records.
+func (t *table) next(r *row) (bool, error) {
+	if t.csv == nil {
+		if err := t.begin(); err != nil {
+			return false, err
+		}
+	}
+	cells, err := t.record()
+	if err != nil {
+		return false, err
+	}
+	t.number++
+	line, _ := t.csv.FieldPos(0)
+	r.number, r.line = t.number, int64(line)
+	if len(cells) != len(t.columns) {
+		message := fmt.Sprintf("has %d cells where the header has %d: check for a comma too many or too few, and quote cells that contain one", len(cells), len(t.columns))
+		return false, t.found.add(Fault{Row: r.number, Line: r.line, Message: message})
+	}
+	r.wire = intent{}
+	return t.read(r, cells)
+}
+
+// read fills the row from its cells. An empty cell is absent.
+func (t *table) read(r *row, cells []string) (ok bool, err error) {
+	ok, empty := true, true
+	refuse := func(column, message string) {
+		ok = false
+		if stop := t.found.add(Fault{Row: r.number, Line: r.line, Column: column, Message: message}); stop != nil && err == nil {
+			err = stop
+		}
+	}
+	decimal := ""
+	for i, cell := range cells {
+		if cell == "" {
+			continue
+		}
+		empty = false
+		c := &t.columns[i]
+		switch {
+		case payments.ContainsCardNumberString(cell):
+			refuse(c.name, cardRemedy)
+		case c.set == nil:
+			decimal = cell
+		default:
+			if message := c.set(&r.wire, cell); message != "" {
+				refuse(c.name, message)
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if decimal != "" { // comes last, since the currency says how many decimals there may be
+		currency := r.wire.Currency.Value
+		if !payments.KnownCurrency(currency) {
+			refuse(columnCurrency, "must be one of Stripe's three-letter currency codes, as usd, since it says what the amount means")
+		} else if message := setDecimal(&r.wire, decimal, currency); message != "" {
+			refuse(columnDecimal, message)
+		}
+	}
+	if empty {
+		refuse("", "the row is empty: remove it")
+	}
+	return ok, err
+}
+
+// column is the column that a member is read from.
+func (t *table) column(member string) string {
+	if member == columnAmount {
+		for _, c := range t.columns {
+			if c.set == nil {
+				return c.name
+			}
+		}
+	}
+	return member
+}
+
+// begin reads the header.
+func (t *table) begin() error {
+	t.guard.begin()
+	if mark, err := t.in.Peek(2); err == nil && utf16Mark(mark) {
+		return t.found.stop(Fault{Line: 1, Message: utf16Remedy})
+	}
+	if mark, err := t.in.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		if _, err := t.in.Discard(len(byteOrderMark)); err != nil {
+			return err
+		}
+	}
+	t.csv = csv.NewReader(t.in)
+	t.csv.ReuseRecord, t.csv.FieldsPerRecord = true, -1
+	names, err := t.record()
+	if errors.Is(err, io.EOF) {
+		return t.found.stop(Fault{Message: "the file is empty: its first line must name the columns"})
+	}
+	if err != nil {
+		return err
+	}
+	line, _ := t.csv.FieldPos(0)
+	columns, wrong := readHeader(names)
+	for _, f := range wrong {
+		f.Line = int64(line)
+		_ = t.found.add(f)
+	}
+	if len(wrong) > 0 {
+		t.found.more = true
+		return errStop // without columns the rows mean nothing
+	}
+	t.columns = columns
+	return nil
+}
+
+// record reads one record, valid until the next.
+func (t *table) record() ([]string, error) {
+	t.guard.begin()
+	cells, err := t.csv.Read()
+	var wrong *csv.ParseError
+	fault := Fault{Row: t.number + 1}
+	if t.columns == nil {
+		fault.Row = 0
+	}
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return cells, err
+	case errors.Is(err, errTooLong):
+		fault.Message = fmt.Sprintf("the row is longer than %d bytes: a quote is opened and not closed, or lines do not end in line feeds", schema.IntentMaxBytes)
+	case errors.As(err, &wrong):
+		fault.Line = int64(wrong.StartLine)
+		fault.Message = `a quote (") stands where none may: enclose the whole cell in quotes, and double each quote within it`
+		if wrong.Line != wrong.StartLine {
+			fault.Message += fmt.Sprintf("; the row goes on to line %d", wrong.Line)
+		}
+	default:
+		return nil, err
+	}
+	// What is a quote and what is not can be told no more.
+	return nil, t.found.stop(fault)
+}
+
+// looksSeparatedBy names the separator that a header of one cell seems to use instead of the comma.
+func looksSeparatedBy(names []string) string {
+	if len(names) != 1 {
+		return ""
+	}
+	for separator, name := range map[string]string{";": "semicolons", "\t": "tabs", "|": "bars"} {
+		if strings.Contains(names[0], separator) {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,83 @@
+package batch
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The environment of a test binary that is a run of its own, to be killed.
+const (
+	childEnv  = "TEST_BINARY_RUNS"
+	childURL  = "TEST_RUN_URL"
+	childFile = "TEST_RUN_FILE"
+)
+
+// childMain runs a file, as a program would.
+func childMain() int {
+	source := func() (io.Reader, error) { return os.Open(os.Getenv(childFile)) }
+	ctx := context.Background()
+	plan, err := Check(ctx, source, FileOptions{Run: "run", Format: CSV})
+	if err != nil {
+		return 3
+	}
+	door, err := NewClient(ClientOptions{URL: os.Getenv(childURL), APIKey: testKey})
+	if err != nil {
+		return 4
+	}
+	patience := Patience{Now: time.Now, Random: rand.Int64N, Wait: Pause, GiveUp: 20 * time.Second}
+	if _, err = Publish(ctx, plan, door, PublishOptions{Concurrency: 8, Patience: patience}); err != nil {
+		return 5
+	}
+	return 0
+}
+
+// TestKilledAndRunAgain: a run that is killed at any point, again and again, ends with every chunk once, under its key, with its bytes.
+func TestKilledAndRunAgain(t *testing.T) {
+	t.Parallel()
+	f := newFakeAPI(t)
+	data := csvOf(6000)
+	name := t.TempDir() + "/payments.csv"
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var kill atomic.Pointer[func()]
+	var accepted, at atomic.Int64
+	f.tell(func(string) {
+		if accepted.Add(1) == at.Load() {
+			(*kill.Load())()
+		}
+	})
+	start := func() *exec.Cmd {
+		c := exec.Command(os.Args[0])
+		c.Env = append(os.Environ(), childEnv+"=1", childURL+"="+f.url, childFile+"="+name)
+		return c
+	}
+	for _, n := range []int64{1, 5, 17, 40} {
+		c := start()
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stop := func() { _ = c.Process.Signal(syscall.SIGKILL) }
+		kill.Store(&stop)
+		at.Store(accepted.Load() + n)
+		if err := c.Wait(); err == nil || c.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Fatalf("it was not killed: %v", err)
+		}
+		f.settle()
+	}
+	at.Store(0)
+	if n, _ := f.counts(); n >= 60 {
+		t.Errorf("%d batches before the last run", n)
+	}
+	if out, err := start().CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	f.holds(planOf(t, "run", data))
+}

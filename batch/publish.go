@@ -1,0 +1,220 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// Door is what Publish and Follow need of the API; *Client is one.
+type Door interface {
+	Accept(ctx context.Context, key string, body []byte) (accepted schema.BatchAccepted, replayed bool, err error)
+	Batches(ctx context.Context, run, cursor string, limit int) (schema.List[schema.Batch], error)
+}
+
+// Sent is how far Publish came.
+type Sent struct {
+	Rows     int64 // that are accepted, now or before
+	Batches  int   // those rows' batches
+	Replayed int   // of these, which had been accepted before
+}
+
+// PublishOptions say how.
+type PublishOptions struct {
+	Concurrency int // requests in flight, 1 to ConcurrencyMax
+	Patience    Patience
+	// Progress, when set, is told after each batch, never twice at a time.
+	Progress func(Sent)
+}
+
+// ConcurrencyMax is the greatest number of requests in flight.
+const ConcurrencyMax = 64
+
+// ErrChanged is wrapped when the file is not what Check read.
+var ErrChanged = errors.New("the file was changed while it was read")
+
+// Publish reads the file again and sends its chunks, several at a time and in order, each under its own key until it is accepted. A chunk that is
+// not what Check saw is not sent, and ends the run. Where an earlier call has begun the run, what that one sent is sent again before anything new:
+// should the file be another, nothing of it is paid. Sent is right beside an error, too. The error wraps ErrChanged, or is a *RefusedError, a
+// *ForeignError, the context's, or the last one of a door that was away for too long. The same call goes on where this one ended.
+func Publish(ctx context.Context, plan *Plan, door Door, o PublishOptions) (Sent, error) {
+	p := &publisher{plan: plan, door: door, o: o, lately: &progress{}, ready: make(chan chunk)}
+	p.lately.note(o.Patience.Now())
+	var err error
+	if p.begun, err = findBegun(ctx, plan, door, o.Patience, p.lately); err != nil {
+		return Sent{}, err
+	}
+	in, err := plan.source()
+	if err != nil {
+		return Sent{}, err
+	}
+	c, err := newChunks(plan.Run, plan.Format, in)
+	if err != nil {
+		return Sent{}, err
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	groupCtx, cancel := context.WithCancel(groupCtx)
+	defer cancel()
+	group.Go(func() error {
+		defer close(p.ready)
+		return p.read(groupCtx, c)
+	})
+	for range o.Concurrency {
+		group.Go(func() error {
+			for next := range p.ready {
+				err := p.send(groupCtx, next)
+				if err != nil {
+					p.fail(groupCtx, err)
+					cancel() // before Done: whoever waits for this chunk hands out nothing more
+				}
+				p.flying.Done()
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	switch {
+	case ctx.Err() != nil: // what the requests that were cut off say is of no use
+		err = ctx.Err()
+	case p.failed != nil:
+		err = p.failed
+	}
+	return p.sent, err
+}
+
+type publisher struct {
+	plan   *Plan
+	door   Door
+	o      PublishOptions
+	begun  begun
+	lately *progress
+	ready  chan chunk
+	flying sync.WaitGroup // chunks that are handed out and have no answer
+
+	mu     sync.Mutex
+	sent   Sent
+	failed error // the first failure of a chunk; those that follow from it are none
+}
+
+func (p *publisher) fail(ctx context.Context, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed == nil && ctx.Err() == nil {
+		p.failed = err
+	}
+}
+
+// heldMax bounds the chunks that wait for those that were accepted before: no more than were in flight when the earlier call ended.
+const heldMax = ConcurrencyMax
+
+// read hands out the chunks that are still what they were: those that were accepted before, then the others. The first one goes alone, so that
+// another file under the same key is refused by it, whatever is still on its way from an earlier call.
+func (p *publisher) read(ctx context.Context, c *chunks) error {
+	var held []chunk
+	for i := 0; ; i++ {
+		next, err := c.next(ctx, nil)
+		switch {
+		case errors.Is(err, io.EOF) && i == len(p.plan.hashes):
+			return p.release(ctx, held)
+		case errors.Is(err, io.EOF):
+			return fmt.Errorf("%w: it has %d batches of %d rows where it had %d; nothing that was changed was sent", ErrChanged, i, ChunkRows, len(p.plan.hashes))
+		case errors.Is(err, errStop), err == nil && (i >= len(p.plan.hashes) || next.sum != p.plan.hashes[i]):
+			return fmt.Errorf("%w: from row %d on it is not what was checked; nothing that was changed was sent", ErrChanged, int64(i)*ChunkRows+1)
+		case err != nil:
+			return err
+		}
+		if i < len(p.begun.has) && !p.begun.there(i) && i > 0 {
+			if held = append(held, next); len(held) < heldMax {
+				continue
+			}
+		} else if err := p.hand(ctx, next); err != nil {
+			return err
+		}
+		if i == 0 || i == len(p.begun.has)-1 || len(held) >= heldMax {
+			if err := p.release(ctx, held); err != nil {
+				return err
+			}
+			held = nil
+		}
+	}
+}
+
+// release waits until all that was handed out is accepted, and then hands out what was held.
+func (p *publisher) release(ctx context.Context, held []chunk) error {
+	p.flying.Wait()
+	for _, c := range held {
+		if err := p.hand(ctx, c); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (p *publisher) hand(ctx context.Context, c chunk) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.flying.Add(1)
+	select {
+	case p.ready <- c:
+		return nil
+	case <-ctx.Done():
+		p.flying.Done()
+		return ctx.Err()
+	}
+}
+
+// send posts one chunk until it is accepted.
+func (p *publisher) send(ctx context.Context, c chunk) error {
+	key := c.key(p.plan.Run)
+	var replayed bool
+	err := p.o.Patience.until(ctx, p.lately, func(ctx context.Context) error {
+		accepted, again, err := p.door.Accept(ctx, key, c.body)
+		if err == nil && !answers(accepted, key, c.rows) {
+			err = &ProblemError{Status: 202, Code: codeForeign}
+		}
+		replayed = again
+		return err
+	})
+	var problem *ProblemError
+	if errors.As(err, &problem) && !problem.retryable() {
+		return &RefusedError{Key: key, First: c.first, Last: c.first + int64(c.rows) - 1, Run: p.plan.Run, Problem: problem}
+	}
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent.Rows += int64(c.rows)
+	p.sent.Batches++
+	if replayed {
+		p.sent.Replayed++
+	}
+	if p.o.Progress != nil {
+		p.o.Progress(p.sent)
+	}
+	return nil
+}
+
+// answers reports whether an acceptance is this batch's: a login page or a proxy's greeting accepts nothing.
+func answers(accepted schema.BatchAccepted, key string, rows int) bool {
+	if accepted.ID == "" || len(accepted.Payments) != rows {
+		return false
+	}
+	for i, p := range accepted.Payments {
+		if want, err := payments.ChildKey(key, i); err != nil || p.IdempotencyKey != want {
+			return false
+		}
+	}
+	return true
+}
