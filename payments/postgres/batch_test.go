@@ -116,7 +116,9 @@ func TestBatchWay(t *testing.T) {
 		t.Fatalf("told with a child that is not final")
 	}
 	b.clock.Advance(time.Minute)
-	b.settle(1, func(payments.Payment) payments.Transition { return payments.Transition{Status: payments.StatusFailed, Reason: "declined"} })
+	b.settle(1, func(payments.Payment) payments.Transition {
+		return payments.Transition{Status: payments.StatusFailed, Reason: "declined"}
+	})
 	before := len(b.sent.all())
 	if n := b.complete(refOf(r), refOf(r), payments.BatchRef{TenantID: "acme", ID: payments.NewID("acme", "other")}, payments.BatchRef{TenantID: "\x00"}); n != 1 {
 		t.Fatalf("%d told, want 1", n)
