@@ -1,0 +1,79 @@
+package ingress
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// fuzzAPI is an API for fuzzing; every request of it meets a store that holds a payment and a batch.
+func fuzzAPI(f *testing.F) http.Handler {
+	clock := newFakeClock()
+	store := newFakeStore(clock)
+	store.addKey(acmeSecret, "acme", payments.Scopes()...)
+	api, err := New(Config{Store: store, Batches: store, Reader: store, Keys: store, Clock: clock, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return api.Handler()
+}
+
+// secretValue stands in every body as a value, so that an answer that repeats values is seen.
+const secretValue = "c0ffee-secret-value"
+
+func judge(t *testing.T, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if w.Code >= 500 || w.Code < 200 || !json.Valid(w.Body.Bytes()) || w.Header().Get("Request-Id") == "" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if w.Code >= 300 && w.Code < 400 {
+		t.Errorf("a redirect: %v", w.Header())
+	}
+	if w.Code >= 400 && bytes.Contains(w.Body.Bytes(), []byte(secretValue)) {
+		t.Errorf("the answer repeats a value: %s", w.Body)
+	}
+}
+
+func FuzzBodies(f *testing.F) {
+	for _, body := range []string{goodBody, goodBatch, "", "{", `{"amount":`, `{"payments":[{}]}`, "\xff", `{"description":"\ud800"}`, `[[[[`, `{"metadata":{"a":{}}}`, "\x00", "4242424242424242"} {
+		f.Add("order-1", []byte(body), false)
+		f.Add(`"a\"b"`, []byte(strings.Replace(body, "{", `{"description":"`+secretValue+`",`, 1)), true)
+	}
+	h := fuzzAPI(f)
+	f.Fuzz(func(t *testing.T, key string, body []byte, batch bool) {
+		target := "/v1/payments"
+		if batch {
+			target = "/v1/batches"
+		}
+		r := httptest.NewRequest("POST", target, bytes.NewReader(body))
+		r.Header = http.Header{"Authorization": {"Bearer " + acmeSecret}, "Content-Type": {"application/json"}, "Idempotency-Key": {key}}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		judge(t, w)
+		if w.Code == 413 || w.Code == 400 && bytes.Contains(w.Body.Bytes(), []byte("internal")) {
+			t.Logf("%d %s", w.Code, w.Body)
+		}
+	})
+}
+
+func FuzzRequests(f *testing.F) {
+	for _, path := range []string{"/v1/payments", "/v1/payments/pay_1", "/v1/batches/bat_1", "//", "/../x", "/%2e%2e/", "*", "/v1/payments/%ff/events", "/docs", "", "http://x/v1/payments", "/v1/payments/" + secretValue} {
+		f.Add("GET", path, "limit=1&status=succeeded", "Bearer "+acmeSecret, "order-1", "wait=0")
+		f.Add("DELETE", path, "cursor="+secretValue, "Bearer opk_x", `"`, `wait="`)
+	}
+	h := fuzzAPI(f)
+	f.Fuzz(func(t *testing.T, method, path, query, authorization, key, prefer string) {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Method, r.URL.Path, r.URL.RawQuery = method, path, query
+		r.Header = http.Header{"Authorization": {authorization}, "Idempotency-Key": {key}, "Prefer": {prefer}}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		judge(t, w)
+	})
+}

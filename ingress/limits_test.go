@@ -1,0 +1,212 @@
+package ingress
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, func(c *Config) { c.Rate, c.Burst = 2, 3 })
+	for i := range 3 {
+		if got := d.post("/v1/payments", "order-1", goodBody); got.status != 202 {
+			t.Fatalf("%d: %d %s", i, got.status, got.body)
+		}
+	}
+	got := d.post("/v1/payments", "order-2", goodBody)
+	if got.is(t, "one too many", 429, "rate_limited"); got.header.Get("Retry-After") != "1" {
+		t.Errorf("%v", got.header)
+	}
+	if got := d.get("/v1/payments", as(globexSecret)); got.status != 200 {
+		t.Errorf("another key: %d", got.status)
+	}
+	for range 100 { // what is refused costs nothing
+		d.get("/v1/payments").is(t, "again", 429, "rate_limited")
+	}
+	d.clock.advance(500 * time.Millisecond)
+	if got := d.post("/v1/payments", "order-2", goodBody); got.status != 202 || d.store.stored() != 2 {
+		t.Errorf("half a second later: %d", got.status)
+	}
+	d.get("/v1/payments", as("opk_nobody")).is(t, "no key at all", 401, "unauthorized")
+	slow := newDesk(t, func(c *Config) { c.Rate = 0.1 })
+	slow.get("/v1/payments")
+	if got := slow.get("/v1/payments"); got.status != 429 || got.header.Get("Retry-After") != "10" {
+		t.Errorf("%d %v", got.status, got.header)
+	}
+}
+
+func TestRatesAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newRates(1, 0)
+	now := newFakeClock().Now()
+	for i := range ratesMax {
+		r.admit(time.Duration(i).String(), now)
+	}
+	now = now.Add(time.Minute)
+	if _, ok := r.admit("another", now); !ok || len(r.byKey) != 1 {
+		t.Errorf("%v, %d remembered", ok, len(r.byKey))
+	}
+}
+
+// Too many accepted rows unpublished: nothing more is accepted, what is stored is shown, and one count in 250 ms serves all.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	count, asked, fail := int64(9), 0, error(nil)
+	set := func(n int64, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		count, fail = n, err
+	}
+	d := newDesk(t, func(c *Config) {
+		c.UnpublishedMax = 10
+		c.Unpublished = func(context.Context) (int64, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked++
+			return count, fail
+		}
+	})
+	for range 20 {
+		if got := d.post("/v1/payments", "order-1", goodBody); got.status != 202 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+	set(10, nil)
+	d.clock.advance(250 * time.Millisecond)
+	d.post("/v1/payments", "order-2", goodBody).is(t, "full", 503, "unavailable")
+	d.post("/v1/batches", "run", goodBatch).is(t, "full", 503, "unavailable")
+	d.post("/v1/payments", "order-2", `{"amount":0}`).is(t, "full and invalid", 400, "invalid_request")
+	if got := d.get("/v1/payments"); got.status != 200 || asked != 2 || d.store.stored() != 1 {
+		t.Errorf("%d, asked %d times", got.status, asked)
+	}
+	set(0, errors.New("away"))
+	d.clock.advance(time.Second)
+	d.post("/v1/payments", "order-2", goodBody).is(t, "no newer count", 503, "unavailable")
+	set(0, nil)
+	d.clock.advance(time.Second)
+	if got := d.post("/v1/payments", "order-2", goodBody); got.status != 202 || asked != 4 {
+		t.Errorf("room again: %d, asked %d times", got.status, asked)
+	}
+}
+
+// A count that hangs holds up one request, not all.
+func TestSlowCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := false
+		b := newBacklog(Config{Clock: systemClock{}, UnpublishedMax: 10, Unpublished: func(ctx context.Context) (int64, error) {
+			if slow {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
+			return 1, nil
+		}})
+		if n := b.now(t.Context()); n != 1 {
+			t.Errorf("%d", n)
+		}
+		time.Sleep(backlogFor)
+		slow = true
+		go b.now(t.Context())
+		synctest.Wait()
+		begun := time.Now()
+		if n := b.now(t.Context()); n != 1 || time.Since(begun) != 0 {
+			t.Errorf("%d after %v", n, time.Since(begun))
+		}
+		time.Sleep(backlogTimeout)
+	})
+}
+
+func TestInFlightIsBounded(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for range inFlightMax {
+		d.api.inFlight <- struct{}{}
+	}
+	d.get("/v1/payments").is(t, "full", 503, "unavailable")
+	<-d.api.inFlight
+	if got := d.get("/v1/payments"); got.status != 200 || len(d.api.inFlight) != inFlightMax-1 {
+		t.Errorf("%d, %d in flight", got.status, len(d.api.inFlight))
+	}
+	for range batchesMax {
+		d.api.batches <- struct{}{}
+	}
+	d.post("/v1/batches", "run", goodBatch).is(t, "full of batches", 503, "unavailable")
+	if got := d.post("/v1/payments", "order-1", goodBody); got.status != 202 {
+		t.Errorf("a payment beside them: %d", got.status)
+	}
+}
+
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	type seen struct {
+		route, method string
+		status        int
+	}
+	var told []seen
+	d := newDesk(t, func(c *Config) {
+		c.Observer.Request = func(route, method string, status int, took time.Duration) {
+			if told = append(told, seen{route, method, status}); took != 0 {
+				t.Errorf("took %v", took)
+			}
+		}
+	})
+	d.post("/v1/payments", "order-1", goodBody)
+	d.get("/v1/payments/pay_1")
+	d.get("/secret")
+	d.send(newRequest("BREW", "/v1/payments", "", with("Idempotency-Key", "k")))
+	d.send(newRequest("POST", "/v1/batches", goodBatch))
+	want := []seen{{"/v1/payments", "POST", 202}, {"/v1/payments/{id}", "GET", 404}, {"other", "GET", 404}, {"/v1/payments", "OTHER", 405}, {"/v1/batches", "POST", 400}}
+	for i, w := range want {
+		if i >= len(told) || told[i] != w {
+			t.Fatalf("%+v, want %+v", told, want)
+		}
+	}
+}
+
+func TestKindsAreWhole(t *testing.T) {
+	t.Parallel()
+	seen := map[Code]bool{}
+	for _, k := range Kinds() {
+		if seen[k.Code] || k.Title == "" || k.Status < 400 || k.Status > 599 || kindOf(k.Code) != k {
+			t.Errorf("%+v", k)
+		}
+		seen[k.Code] = true
+	}
+	for _, code := range []Code{CodeIdempotencyRequired, CodeIdempotencyInvalid, CodeIdempotencyReserved, CodeCardNumber, CodeInvalidRequest, CodeUnauthorized, CodeSpendCapExceeded, CodeForbidden, CodeNotFound,
+		CodeInvalidState, CodePayloadTooLarge, CodeIdempotencyReused, CodeAmountExceedsAvailable, CodeRateLimited, CodeUnavailable, CodeMethodNotAllowed, CodeInternal} {
+		if !seen[code] {
+			t.Errorf("%s has no row", code)
+		}
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	clock := newFakeClock()
+	s := newFakeStore(clock)
+	good := Config{Store: s, Batches: s, Reader: s, Keys: s, Clock: clock}
+	if _, err := New(good); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*Config){
+		"store": func(c *Config) { c.Store = nil }, "batches": func(c *Config) { c.Batches = nil }, "reader": func(c *Config) { c.Reader = nil }, "keys": func(c *Config) { c.Keys = nil },
+		"clock": func(c *Config) { c.Clock = nil }, "rate": func(c *Config) { c.Rate = -1 }, "burst": func(c *Config) { c.Burst = -1 },
+		"unpublished": func(c *Config) { c.Unpublished = func(context.Context) (int64, error) { return 0, nil } },
+	} {
+		cfg := good
+		if change(&cfg); true {
+			if _, err := New(cfg); err == nil {
+				t.Errorf("%s: accepted", name)
+			}
+		}
+	}
+}
+
+var _ payments.Clock = systemClock{}
