@@ -41,12 +41,7 @@ func openStore(t *testing.T) *postgres.Store {
 }
 
 func onPostgres(s *postgres.Store) func(*Config) {
-	return func(c *Config) {
-		c.Store, c.Processor.Store = s, s
-		if b, ok := any(s).(payments.Batches); ok {
-			c.Batches = b
-		}
-	}
+	return func(c *Config) { c.Store, c.Batches, c.Processor.Store = s, s, s }
 }
 
 // letters lists the open dead letters by sequence.
