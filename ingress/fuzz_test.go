@@ -24,8 +24,8 @@ func fuzzAPI(f *testing.F) http.Handler {
 	return api.Handler()
 }
 
-// secretValue stands in every body as a value, so that an answer that repeats values is seen.
-const secretValue = "c0ffee-secret-value"
+// secretValue stands in requests as a value, so that an answer that repeats values is seen. It looks like no member's name: those are repeated.
+const secretValue = "c0ffee.31337.secret"
 
 func judge(t *testing.T, w *httptest.ResponseRecorder) {
 	t.Helper()
@@ -56,9 +56,6 @@ func FuzzBodies(f *testing.F) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		judge(t, w)
-		if w.Code == 413 || w.Code == 400 && bytes.Contains(w.Body.Bytes(), []byte("internal")) {
-			t.Logf("%d %s", w.Code, w.Body)
-		}
 	})
 }
 

@@ -1,7 +1,6 @@
 package ingress
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -70,19 +69,6 @@ func limitIn(query map[string]string) (int, *problem) {
 	return n, nil
 }
 
-// listFailed is the problem of a list that a port refused.
-func listFailed(err error) *problem {
-	var e *payments.Error
-	if errors.As(err, &e) && e.Code == payments.CodeInvalid {
-		field := e.Field
-		if field == "" {
-			field = "query"
-		}
-		return invalid(field, e.Message)
-	}
-	return failed(err)
-}
-
 // listPayments serves GET /v1/payments.
 func (a *API) listPayments(c *call) *problem {
 	query, p := c.query("idempotency_key", "status", "customer", "limit", "cursor")
@@ -107,7 +93,7 @@ func (a *API) listPayments(c *call) *problem {
 	}
 	page, next, err := a.cfg.Reader.List(c.r.Context(), request)
 	if err != nil {
-		return listFailed(err)
+		return failed(err)
 	}
 	list := schema.List[schema.Payment]{Data: make([]schema.Payment, len(page)), NextCursor: schema.Null(next)}
 	for i, found := range page {
@@ -132,7 +118,7 @@ func (a *API) listBatches(c *call) *problem {
 	}
 	page, next, err := a.cfg.Reader.Batches(c.r.Context(), request)
 	if err != nil {
-		return listFailed(err)
+		return failed(err)
 	}
 	list := schema.List[schema.Batch]{Data: make([]schema.Batch, len(page)), NextCursor: schema.Null(next)}
 	for i, found := range page {

@@ -123,6 +123,12 @@ func failed(err error) *problem {
 		return unavailable("the service cannot answer now; repeat the same request, under the same key if it has one: that is safe", away, err)
 	case payments.CodeNotFound:
 		return refuse(CodeNotFound, notFoundDetail)
+	case payments.CodeInvalid:
+		var e *payments.Error
+		if errors.As(err, &e) && e.Field != "" {
+			return invalid(e.Field, e.Message)
+		}
+		return invalid("request", "cannot be stored or looked for as it is")
 	default:
 		return &problem{code: CodeInternal, detail: "the fault was logged under this answer's Request-Id; repeating the same request is safe", cause: err}
 	}
