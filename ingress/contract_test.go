@@ -136,7 +136,7 @@ func TestAnswersAreDescribed(t *testing.T) {
 			}
 		}
 	}
-	reserved := []Code{CodeSpendCapExceeded, CodeInvalidState, CodeAmountExceedsAvailble} // of operations that are to come
+	reserved := []Code{CodeSpendCapExceeded, CodeInvalidState, CodeAmountExceedsAvailable} // of operations that are to come
 	for _, k := range Kinds() {
 		if w.codes[string(k.Code)] == slices.Contains(reserved, k.Code) {
 			t.Errorf("%s: answered: %v", k.Code, w.codes[string(k.Code)])

@@ -103,6 +103,27 @@ func Problems(t testing.TB) []Problem {
 	return document.Problems
 }
 
+// Scopes lists the scopes that the document asks for an operation, "POST /v1/payments".
+func Scopes(t testing.TB, route string) []string {
+	t.Helper()
+	doc, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	method, path, _ := strings.Cut(route, " ")
+	_, op, _ := doc.operation(method, path)
+	var scopes []string
+	needs, _ := op["security"].([]any)
+	for _, need := range needs {
+		for _, list := range object(need) {
+			for _, scope := range list.([]any) {
+				scopes = append(scopes, scope.(string))
+			}
+		}
+	}
+	return scopes
+}
+
 const documentURL = "urn:oncepay:openapi"
 
 // Description is the document, ready to be held against answers.
