@@ -202,6 +202,43 @@ var stores = map[string]struct {
 	"CountsNoStarts":       {"Suspect", onStore(func(s payments.Store) payments.Store { return countsNoStarts{s} })},
 	"ShowsOtherTenants":    {"Find", onStore(func(s payments.Store) payments.Store { return showsOthers{s} })},
 	"HandsOutTwice":        {"Outbox", func(d *paymentstest.Database) { d.Outbox = holdsNothing{d.Outbox} }},
+	"HandsOutIntentsTwice": {"AnnouncedOutbox", func(d *paymentstest.Database) {
+		intents := d.Intents
+		d.Intents = func(lane payments.Lane) payments.Outbox { return holdsNothing{intents(lane)} }
+	}},
+	"MixesTheLanes": {"Announce", func(d *paymentstest.Database) {
+		intents := d.Intents
+		d.Intents = func(payments.Lane) payments.Outbox { return intents(payments.LaneBulk) }
+	}},
+	"BatchConflictIsARepeat": {"BatchConflict", onBatches(func(b payments.Batches) payments.Batches {
+		return admitsBatches{b, func(_ payments.BatchRequest, a *payments.BatchAdmission) {
+			if a.Verdict == payments.VerdictConflict {
+				a.Verdict = payments.VerdictExists
+			}
+		}}
+	})},
+	"NamesNoPlaces": {"BatchMeetsItsChildren", onBatches(func(b payments.Batches) payments.Batches {
+		return admitsBatches{b, func(_ payments.BatchRequest, a *payments.BatchAdmission) {
+			for i, name := range a.Differs {
+				a.Differs[i] = name[strings.IndexByte(name, '.')+1:]
+			}
+		}}
+	})},
+	"StoresAgain": {"BatchStores", onBatches(func(b payments.Batches) payments.Batches {
+		return admitsBatches{b, func(_ payments.BatchRequest, a *payments.BatchAdmission) {
+			if a.Verdict == payments.VerdictExists {
+				a.Verdict = payments.VerdictStored
+			}
+		}}
+	})},
+	"MixesTheChildren": {"BatchStores", onBatches(func(b payments.Batches) payments.Batches {
+		return admitsBatches{b, func(_ payments.BatchRequest, a *payments.BatchAdmission) { slices.Reverse(a.Children) }}
+	})},
+	"InsertsWhatIsRefused": {"BatchRefused", onBatches(func(b payments.Batches) payments.Batches { return insertsRefused{b} })},
+	"KeepsTheSuspect":      {"BatchClearsTheSuspect", onBatches(func(b payments.Batches) payments.Batches { return keepsSuspects{b} })},
+	"TellsTooEarly":        {"BatchCompletes", func(d *paymentstest.Database) { d.Batches = &tellsEarly{d.Batches, d.Store} }},
+	"ForgetsToTell":        {"BatchCompletesOnceAmongMany", onBatches(func(b payments.Batches) payments.Batches { return tellsNothing{b} })},
+	"ListsBackwards":       {"BatchesAreListed", func(d *paymentstest.Database) { d.Reader = backwards{d.Reader} }},
 	"ForgetsTheTicket": {"AdmitStores", func(d *paymentstest.Database) {
 		d.Violations = func() []string { return []string{"a payment without its ticket"} }
 	}},
@@ -212,6 +249,67 @@ func onStore(f func(payments.Store) payments.Store) func(*paymentstest.Database)
 		another := d.Another
 		d.Store, d.Another = f(d.Store), func() payments.Store { return f(another()) }
 	}
+}
+
+func onBatches(f func(payments.Batches) payments.Batches) func(*paymentstest.Database) {
+	return func(d *paymentstest.Database) { d.Batches = f(d.Batches) }
+}
+
+type admitsBatches struct {
+	payments.Batches
+	change func(payments.BatchRequest, *payments.BatchAdmission)
+}
+
+func (b admitsBatches) AdmitBatch(ctx context.Context, r payments.BatchRequest) (payments.BatchAdmission, error) {
+	a, err := b.Batches.AdmitBatch(ctx, r)
+	b.change(r, &a)
+	return a, err
+}
+
+type insertsRefused struct{ payments.Batches }
+
+func (b insertsRefused) AdmitBatch(ctx context.Context, r payments.BatchRequest) (payments.BatchAdmission, error) {
+	a, err := b.Batches.AdmitBatch(ctx, r)
+	if r.Refused != nil && a.Verdict == payments.VerdictRefused && len(r.Payments) <= payments.BatchSizeMax {
+		r.Refused = nil
+		_, err = b.Batches.AdmitBatch(ctx, r)
+	}
+	return a, err
+}
+
+type keepsSuspects struct{ payments.Batches }
+
+func (b keepsSuspects) AdmitBatch(ctx context.Context, r payments.BatchRequest) (payments.BatchAdmission, error) {
+	r.Suspect = nil
+	return b.Batches.AdmitBatch(ctx, r)
+}
+
+// tellsEarly says that it told of whatever batch is there and was not told of.
+type tellsEarly struct {
+	payments.Batches
+	store payments.Store
+}
+
+func (b *tellsEarly) CompleteBatches(ctx context.Context, refs []payments.BatchRef) (int, error) {
+	told, err := b.Batches.CompleteBatches(ctx, refs)
+	for _, r := range refs {
+		if p, found := b.store.Find(ctx, r.TenantID, r.ID); found == nil && p.Sequence == 0 {
+			told++
+		}
+	}
+	return told, err
+}
+
+type tellsNothing struct{ payments.Batches }
+
+func (tellsNothing) CompleteBatches(context.Context, []payments.BatchRef) (int, error) { return 0, nil }
+
+type backwards struct{ payments.Reader }
+
+func (b backwards) Batches(ctx context.Context, r payments.BatchListRequest) ([]payments.BatchState, string, error) {
+	page, next, err := b.Reader.Batches(ctx, r)
+	slices.Reverse(page)
+	return page, next, err
 }
 
 type admits struct {

@@ -14,6 +14,10 @@ import (
 type Database struct {
 	Store  payments.Store
 	Outbox payments.Outbox
+	// Batches and Reader show the same data; Intents is the outbox of one lane's intents.
+	Batches payments.Batches
+	Reader  payments.Reader
+	Intents func(payments.Lane) payments.Outbox
 	// Another opens one more Store on the same data, as another process would; it is closed with the test.
 	Another func() payments.Store
 	Now     func() time.Time
@@ -29,7 +33,8 @@ var stripeAccount = payments.Account{ID: "acct_1Conformance", Livemode: true}
 
 const lease = time.Minute
 
-// Store runs the conformance suite of payments.Store, and of the payments.Outbox that it fills. open is called once for each part of it; what
+// Store runs the conformance suite of payments.Store, payments.Batches and what payments.Reader shows of batches, and of each payments.Outbox that they
+// fill. open is called once for each part of it; what
 // it opens is its own to close, with t.Cleanup.
 func Store(t *testing.T, open func(t *testing.T) Database) {
 	for _, part := range []struct {
@@ -72,6 +77,17 @@ func Store(t *testing.T, open func(t *testing.T) Database) {
 		{"Suspect", (*storeBench).suspect},
 		{"Find", (*storeBench).find},
 		{"Outbox", (*storeBench).outbox},
+		{"Announce", (*storeBench).announce},
+		{"AnnouncedOutbox", (*storeBench).announcedOutbox},
+		{"BatchStores", (*storeBench).batchStores},
+		{"BatchConflict", (*storeBench).batchConflict},
+		{"BatchRefused", (*storeBench).batchRefused},
+		{"BatchMeetsItsChildren", (*storeBench).batchMeetsChildren},
+		{"BatchClearsTheSuspect", (*storeBench).batchSuspect},
+		{"BatchAmongMany", (*storeBench).batchAtOnce},
+		{"BatchCompletes", (*storeBench).batchCompletes},
+		{"BatchCompletesOnceAmongMany", (*storeBench).batchCompletesOnce},
+		{"BatchesAreListed", (*storeBench).batchesAreListed},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()

@@ -36,6 +36,11 @@ func (b *storeBench) outbox() {
 		c := b.claim(numbered("k", n))
 		b.record(c, charged(c.Payment), 0)
 	}
+	b.handsOut()
+}
+
+// handsOut empties an outbox of three messages.
+func (b *storeBench) handsOut() {
 	pending := func(limit int) []payments.OutboxItem {
 		b.t.Helper()
 		items, err := b.Outbox.Pending(b.ctx, limit, time.Minute)
