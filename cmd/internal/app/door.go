@@ -4,7 +4,8 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"time"
+
+	"github.com/oncepay/oncepay/ingress"
 )
 
 // door is a listen address with its server.
@@ -24,9 +25,7 @@ func openDoor(name, at string, h http.Handler) (*door, error) {
 	if err != nil {
 		return nil, &UsageError{name + ": " + err.Error() + "; choose another address, or off"}
 	}
-	d := &door{name: name, addr: listener.Addr().String(), failed: make(chan error, 1), server: &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
-	}}
+	d := &door{name: name, addr: listener.Addr().String(), failed: make(chan error, 1), server: ingress.Server(h)}
 	go func() { d.failed <- d.server.Serve(listener) }()
 	return d, nil
 }

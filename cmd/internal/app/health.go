@@ -22,11 +22,17 @@ type Health struct {
 	Metrics *Metrics
 
 	state  atomic.Int32
-	checks map[string]func(context.Context) error
+	checks map[string]Check
+}
+
+// Check finds out whether something that the process needs is there. Without what is optional the process is ready all the same.
+type Check struct {
+	Run      func(context.Context) error
+	Optional bool
 }
 
 // StartReady lets /readyz run the checks: they are what the process needs to do its work. It is called once.
-func (h *Health) StartReady(checks map[string]func(context.Context) error) {
+func (h *Health) StartReady(checks map[string]Check) {
 	h.checks = checks
 	h.state.CompareAndSwap(stateStarting, stateReady)
 }
@@ -57,9 +63,12 @@ func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 	status, report := http.StatusOK, map[string]string{"status": "ok"}
 	for name, check := range h.checks {
 		report[name] = "ok"
-		if err := check(ctx); err != nil {
+		if err := check.Run(ctx); err != nil {
 			// The cause goes to the log of whoever owns the connection; a probe needs to know only which part is away.
-			status, report["status"], report[name] = http.StatusServiceUnavailable, "unavailable", "unavailable"
+			report[name] = "unavailable"
+			if !check.Optional {
+				status, report["status"] = http.StatusServiceUnavailable, "unavailable"
+			}
 		}
 	}
 	answer(w, status, report)

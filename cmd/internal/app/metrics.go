@@ -1,6 +1,7 @@
 package app
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type Metrics struct {
 	streamBytes  *prometheus.GaugeVec
 	trimmed      *prometheus.CounterVec
 	trimHeld     *prometheus.CounterVec
+	requests     *prometheus.CounterVec
+	requestTime  *prometheus.HistogramVec
 }
 
 // NewMetrics registers everything on a registry of its own.
@@ -49,16 +52,27 @@ func NewMetrics() *Metrics {
 		eventsFailed: prometheus.NewCounter(prometheus.CounterOpts{Name: "oncepay_outbox_failed_total", Help: "Publishes of outbox items that failed or stayed unclear; each is tried again."}),
 		streamBytes:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "oncepay_stream_bytes", Help: "Bytes that a stream of intents holds."}, []string{"stream"}),
 		trimmed:      counters("stream_trimmed_messages_total", "Acked messages taken off a stream.", "stream"),
-		trimHeld:     counters("stream_trim_held_total", "Looks at which a stream should have been trimmed and could not be, by what held it.", "stream", "why"),
+		requests:     counters("http_requests_total", "Requests to the HTTP API, by route, method and status.", "route", "method", "status"),
+		requestTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "oncepay_http_request_seconds", Help: "From the request's header to the end of its answer, waiting by Prefer included.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}, []string{"route", "method"}),
+		trimHeld: counters("stream_trim_held_total", "Looks at which a stream should have been trimmed and could not be, by what held it.", "stream", "why"),
 	}
 	m.Registry.MustRegister(m.messages, m.settled, m.observations, m.taken, m.deadLetters, m.panics, m.inFlight, m.latency, m.eventsSent, m.eventsFailed,
-		m.streamBytes, m.trimmed, m.trimHeld,
+		m.streamBytes, m.trimmed, m.trimHeld, m.requests, m.requestTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
 func counters(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "oncepay_" + name, Help: help}, labels)
+}
+
+// Request counts one answer of the HTTP API. The route is a pattern of ours or "unknown", so that labels stay bounded.
+func (m *Metrics) Request(route, method string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
+	m.requestTime.WithLabelValues(route, method).Observe(took.Seconds())
 }
 
 // Gauge registers a value that is read when it is scraped; read returns false while it cannot be told.

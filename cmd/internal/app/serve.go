@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -13,11 +13,11 @@ import (
 
 	"github.com/oncepay/oncepay/consumer"
 	"github.com/oncepay/oncepay/consumer/trim"
+	"github.com/oncepay/oncepay/ingress"
 	"github.com/oncepay/oncepay/migrations"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
 	"github.com/oncepay/oncepay/payments/stripe"
-	"github.com/oncepay/oncepay/producer"
 )
 
 // ServeOptions are what a caller other than production may add.
@@ -44,30 +44,34 @@ const (
 
 // service is one serving process, put together.
 type service struct {
-	settings Settings
-	log      *slog.Logger
-	options  ServeOptions
-	metrics  *Metrics
-	store    *postgres.Store
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	accounts *stripe.Accounts
-	relay    *producer.Relay
-	worker   *consumer.Worker
-	trimmer  *trim.Trimmer
-	health   *Health
-	trouble  *trouble
-	front    *door // ONCEPAY_HTTP_ADDR
-	admin    *door // ONCEPAY_ADMIN_ADDR
+	settings    Settings
+	log         *slog.Logger
+	options     ServeOptions
+	metrics     *Metrics
+	store       *postgres.Store
+	nc          *nats.Conn
+	js          jetstream.JetStream
+	accounts    *stripe.Accounts
+	stripe      atomic.Pointer[stripe.Accounts] // accounts, for the API; it may be there later than the API is
+	relays      *relays
+	receiver    receiver // of what the store commits
+	api         *ingress.API
+	open        *front
+	worker      *consumer.Worker
+	trimmer     *trim.Trimmer
+	health      *Health
+	trouble     *trouble
+	front       *door  // ONCEPAY_HTTP_ADDR
+	leaveStripe func() // ends findStripe
+	admin       *door  // ONCEPAY_ADMIN_ADDR
 }
 
 // Serve works until ctx ends, and then drains in order: readiness, HTTP, worker, relay, connections. Its addresses are bound first: a taken
-// port starts nothing, and a process that waits for PostgreSQL answers its probes.
+// port starts nothing, and a process that waits for PostgreSQL answers its probes. The API is served as soon as PostgreSQL is there.
 //
-//	JetStream ──▶ worker ──▶ PostgreSQL ──▶ relay ──▶ JetStream
-//	                │
-//	                ▼
-//	             Stripe
+//	HTTP ──▶ ingress ──▶ PostgreSQL ──▶ relay ──▶ JetStream
+//	                         ▲
+//	     JetStream ──▶ worker ──▶ Stripe
 //
 // What it needs and cannot reach is waited for; what is refused by name (a password, a database, a key) is a *UsageError.
 func Serve(ctx context.Context, s Settings, log *slog.Logger, o ServeOptions) error {
@@ -79,7 +83,8 @@ func Serve(ctx context.Context, s Settings, log *slog.Logger, o ServeOptions) er
 	v := &service{settings: s, log: log, options: o, metrics: metrics, health: &Health{Metrics: metrics}, trouble: newTrouble(log, SystemClock{}.Now)}
 	defer v.close()
 	var err error
-	if v.front, err = openDoor("ONCEPAY_HTTP_ADDR", s.HTTPAddr, v.health.Handler()); err != nil {
+	v.open = newFront(v.health.Handler())
+	if v.front, err = openDoor("ONCEPAY_HTTP_ADDR", s.HTTPAddr, v.open); err != nil {
 		return err
 	}
 	if v.admin, err = openDoor("ONCEPAY_ADMIN_ADDR", s.AdminAddr, v.health.Handler()); err != nil {
@@ -117,26 +122,24 @@ func (v *service) connect(ctx context.Context) (err error) {
 	if err := v.checkClock(ctx); err != nil {
 		return err
 	}
+	if err := v.openAPI(); err != nil {
+		return err
+	}
+	if !v.plays(RoleWorker) && !v.plays(RoleRelay) {
+		v.findStripe(ctx)
+		return nil
+	}
 	if v.nc, v.js, err = ConnectNATS(ctx, s, "oncepay", v.log); err != nil {
 		return err
 	}
 	if err := EnsureStreams(ctx, v.js, s, v.log); err != nil {
 		return err
 	}
-	if !slices.Contains(s.Roles, RoleWorker) {
+	if !v.plays(RoleWorker) {
+		v.findStripe(ctx)
 		return nil
 	}
-	err = retry(ctx, v.log, "Stripe", payments.Retryable, func() error {
-		v.accounts, err = stripe.NewAccounts(ctx, stripe.Options{
-			Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: s.StripeTimeout, MaxConns: s.Concurrency,
-			Logger: v.log,
-		}, TenantWays(v.store))
-		return err
-	})
-	if payments.ErrorCode(err) == payments.CodeInvalid {
-		return &UsageError{err.Error()}
-	}
-	if err != nil {
+	if err := v.connectStripe(ctx); err != nil {
 		return err
 	}
 	if own, _ := v.accounts.Account(ctx, ""); own.Livemode {
@@ -146,6 +149,41 @@ func (v *service) connect(ctx context.Context) (err error) {
 	}
 	v.warmAccounts(ctx)
 	return nil
+}
+
+// connectStripe reaches Stripe, waiting for it as long as it takes.
+func (v *service) connectStripe(ctx context.Context) error {
+	s := v.settings
+	err := retry(ctx, v.log, "Stripe", payments.Retryable, func() (err error) {
+		v.accounts, err = stripe.NewAccounts(ctx, stripe.Options{
+			Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: s.StripeTimeout, MaxConns: s.Concurrency,
+			Logger: v.log,
+		}, TenantWays(v.store))
+		return err
+	})
+	switch {
+	case payments.ErrorCode(err) == payments.CodeInvalid:
+		return &UsageError{err.Error()}
+	case err == nil:
+		v.stripe.Store(v.accounts)
+	}
+	return err
+}
+
+// findStripe reaches Stripe in the background, where only the API needs it, to show customers' next actions: payments are accepted without it.
+func (v *service) findStripe(ctx context.Context) {
+	if !v.plays(RoleIngress) || v.settings.StripeKey == "" {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	v.leaveStripe = func() { cancel(); <-done }
+	go func() {
+		defer close(done)
+		if err := v.connectStripe(ctx); err != nil && ctx.Err() == nil {
+			v.log.Warn("customers' next actions are not shown: Stripe cannot be used from here", "error", err)
+		}
+	}()
 }
 
 // checkNamespace binds the database to the namespace before anything can be sent under it.
@@ -177,11 +215,7 @@ func (v *service) checkClock(ctx context.Context) error {
 func (v *service) openStore(ctx context.Context) (*postgres.Store, error) {
 	return postgres.Open(ctx, v.settings.DatabaseURL, postgres.Options{
 		RequestVersion: stripe.RequestVersion, Namespace: v.settings.Namespace, Rate: v.settings.StripeRate, Logger: v.log,
-		Committed: func(items []payments.OutboxItem) {
-			if v.relay != nil {
-				v.relay.Offer(items)
-			}
-		},
+		Committed: v.receiver.offer,
 	})
 }
 
@@ -189,13 +223,15 @@ func (v *service) openStore(ctx context.Context) (*postgres.Store, error) {
 func (v *service) build() (err error) {
 	s := v.settings
 	subjects, _ := s.Streams()
-	v.metrics.Gauge("outbox_depth", "Outbox items not yet stored in their stream.", v.outboxDepth)
-	if slices.Contains(s.Roles, RoleRelay) {
-		if v.relay, err = producer.NewRelay(v.store, v.nc, subjects, v.relayOptions()); err != nil {
+	v.metrics.Gauge("outbox_depth", "Events and dead letters not yet stored in their stream.", depth(v.store.OutboxDepth))
+	v.metrics.Gauge("unpublished", "Accepted payments whose copy is not yet stored in its stream.", depth(v.store.Unpublished))
+	if v.plays(RoleRelay) {
+		if v.relays, err = newRelays(v.store, v.nc, subjects, v.relayOptions()); err != nil {
 			return err
 		}
+		v.receiver.to.Store(v.relays)
 	}
-	if !slices.Contains(s.Roles, RoleWorker) {
+	if !v.plays(RoleWorker) {
 		return nil
 	}
 	v.metrics.Gauge("tenants_held_back", "Tenants whose own Stripe account cannot be used; their payments wait.", func() (float64, bool) {
@@ -206,7 +242,7 @@ func (v *service) build() (err error) {
 		TriesMax: s.MaxTries, Backoff: s.Backoff(), OnStep: v.options.OnStep, OnObservation: v.observed,
 	}
 	v.worker, err = consumer.New(consumer.Config{
-		JetStream: v.js, Subjects: subjects, Store: v.store, Processor: processor, Clock: SystemClock{}, Concurrency: s.Concurrency, Lease: s.Lease,
+		JetStream: v.js, Subjects: subjects, Store: v.store, Batches: v.store, Processor: processor, Clock: SystemClock{}, Concurrency: s.Concurrency, Lease: s.Lease,
 		NewToken: NewToken, Log: v.log, Observer: v.observer(), OnStep: v.options.OnStep,
 	})
 	if err != nil {
@@ -236,29 +272,13 @@ func (v *service) observer() consumer.Observer {
 	return o
 }
 
-func (v *service) relayOptions() producer.RelayOptions {
-	return producer.RelayOptions{Observer: producer.RelayObserver{
-		Sent: func(_ string, n int, _ time.Duration) {
-			v.metrics.eventsSent.Add(float64(n))
-			if v.options.Relayed != nil {
-				v.options.Relayed(n)
-			}
-		},
-		Failed: func(_ string, n int, _ error) { v.metrics.eventsFailed.Add(float64(n)) },
-	}}
-}
-
-func (v *service) outboxDepth() (float64, bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	n, err := v.store.OutboxDepth(ctx)
-	return float64(n), err == nil
-}
-
 // run serves until ctx ends. The order of the parts is the order of draining.
 func (v *service) run(ctx context.Context) error {
 	g := newGroup(v.log)
 	g.add("readiness", time.Second, func(ctx context.Context) error { <-ctx.Done(); v.health.StopReady(); return nil })
+	if v.api != nil { // those who wait are answered, so that the server can end
+		g.add("waiting callers", httpBudget, v.api.Run)
+	}
 	if v.front != nil {
 		g.add(v.front.name, httpBudget, v.front.run)
 	}
@@ -268,13 +288,13 @@ func (v *service) run(ctx context.Context) error {
 	if v.trimmer != nil {
 		g.add("trim", trimBudget, v.trimmer.Run) // after the worker: what a drain acks makes room still
 	}
-	if v.relay != nil {
-		g.add("relay", relayBudget, v.relay.Run)
+	if v.relays != nil {
+		g.add("relay", relayBudget, v.relays.Run)
 	}
 	if v.admin != nil { // the operators' listener comes last: they watch a drain to its end
 		g.add(v.admin.name, httpBudget, v.admin.run)
 	}
-	v.health.StartReady(map[string]func(context.Context) error{"postgres": v.store.Ping, "nats": v.natsConnected})
+	v.health.StartReady(v.checks())
 	v.log.Info("oncepay works", "roles", v.settings.Roles, "http", v.front.address(), "admin", v.admin.address())
 	if v.options.Ready != nil {
 		v.options.Ready(v.front.address(), v.admin.address())
@@ -282,6 +302,15 @@ func (v *service) run(ctx context.Context) error {
 	err := g.serve(ctx)
 	v.log.Info("oncepay stopped")
 	return err
+}
+
+// checks are what the process needs. With the API it is fit for requests without NATS, which is told all the same.
+func (v *service) checks() map[string]Check {
+	checks := map[string]Check{"postgres": {Run: v.store.Ping}}
+	if v.nc != nil {
+		checks["nats"] = Check{Run: v.natsConnected, Optional: v.api != nil}
+	}
+	return checks
 }
 
 func (v *service) natsConnected(context.Context) error {
@@ -303,8 +332,11 @@ func (v *service) close() {
 		}
 		v.nc.Close()
 	}
-	if v.relay != nil {
-		v.relay.Close()
+	if v.relays != nil {
+		v.relays.Close()
+	}
+	if v.leaveStripe != nil {
+		v.leaveStripe()
 	}
 	if v.accounts != nil {
 		v.accounts.Close() // it may be pinning an account

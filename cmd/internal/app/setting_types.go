@@ -14,12 +14,13 @@ import (
 
 // The roles that this version can play.
 const (
-	RoleWorker = "worker"
-	RoleRelay  = "relay"
+	RoleIngress = "ingress" // serves the HTTP API
+	RoleWorker  = "worker"  // takes intents and due tickets to Stripe
+	RoleRelay   = "relay"   // publishes the outbox
 )
 
 // Roles lists the roles that are built.
-func Roles() []string { return []string{RoleWorker, RoleRelay} }
+func Roles() []string { return []string{RoleIngress, RoleWorker, RoleRelay} }
 
 func text(field func(*Settings) *string) func(*Settings, string) error {
 	return func(s *Settings, v string) error { *field(s) = v; return nil }
@@ -131,13 +132,15 @@ const (
 	rateMax = 100_000
 )
 
-func rate(s *Settings, v string) error {
-	r, err := strconv.ParseFloat(v, 64)
-	if err != nil || r != 0 && !(r >= rateMin && r <= rateMax) {
-		return fmt.Errorf("must be 0 (unlimited), or a number from %v to %v", rateMin, rateMax)
+func perSecond(field func(*Settings) *float64) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		r, err := strconv.ParseFloat(v, 64)
+		if err != nil || r != 0 && !(r >= rateMin && r <= rateMax) {
+			return fmt.Errorf("must be 0 (unlimited), or a number from %v to %v", rateMin, rateMax)
+		}
+		*field(s) = r
+		return nil
 	}
-	s.StripeRate = r
-	return nil
 }
 
 func roles(s *Settings, v string) error {

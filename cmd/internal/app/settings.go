@@ -37,6 +37,8 @@ type Settings struct {
 
 	Roles       []string
 	HTTPAddr    string
+	APIRate     float64 // requests a second of each API key; 0: unlimited
+	Unpublished int64   // how many accepted payments may wait to be published
 	AdminAddr   string
 	Concurrency int
 	Lease       time.Duration
@@ -76,9 +78,11 @@ var table = []setting{
 	{"ONCEPAY_STRIPE_ACCOUNT", "", "account id (acct_…), needed only when the key may not read its own account", false, stripeAccount},
 	{"ONCEPAY_STRIPE_URL", "", "another server than Stripe's, such as the simulator; refused with a live key", false, stripeURL},
 	{"ONCEPAY_STRIPE_TIMEOUT", "30s", "time-out of one call to Stripe", false, duration(func(s *Settings) *time.Duration { return &s.StripeTimeout }, 100*time.Millisecond, 10*time.Minute)},
-	{"ONCEPAY_STRIPE_RATE", "20", "payments a second that are begun on each Stripe account, all processes together; 0: unlimited. The same for every process", false, rate},
+	{"ONCEPAY_STRIPE_RATE", "20", "payments a second that are begun on each Stripe account, all processes together; 0: unlimited. The same for every process", false, perSecond(func(s *Settings) *float64 { return &s.StripeRate })},
 	{"ONCEPAY_ROLES", strings.Join(Roles(), ","), "what this process does, comma separated", false, roles},
-	{"ONCEPAY_HTTP_ADDR", "127.0.0.1:8080", "listen address for health and metrics; off: none", false, address(func(s *Settings) *string { return &s.HTTPAddr })},
+	{"ONCEPAY_HTTP_ADDR", "127.0.0.1:8080", "listen address of the HTTP API, health and metrics; off: none, and the ingress role serves nobody", false, address(func(s *Settings) *string { return &s.HTTPAddr })},
+	{"ONCEPAY_API_RATE", "1000", "requests a second that each API key may make of this process, beyond which they are answered 429; 0: unlimited", false, perSecond(func(s *Settings) *float64 { return &s.APIRate })},
+	{"ONCEPAY_UNPUBLISHED_MAX", "100000", "accepted payments that may wait to be published while NATS is away or full, before the HTTP API answers 503", false, whole(func(s *Settings) *int64 { return &s.Unpublished }, 1)},
 	{"ONCEPAY_ADMIN_ADDR", "off", "second listen address for health and metrics, for operators on this machine; off: none", false, adminAddress},
 	{"ONCEPAY_CONCURRENCY", "512", "payments in flight in this process", false, number(func(s *Settings) *int { return &s.Concurrency }, consumer.ConcurrencyMin, 10_000)},
 	{"ONCEPAY_LEASE", "45s", "how long a worker owns a payment; longer than ONCEPAY_STRIPE_TIMEOUT", false, duration(func(s *Settings) *time.Duration { return &s.Lease }, time.Second, time.Hour)},
@@ -174,6 +178,9 @@ func (s Settings) CheckServe() error {
 	}
 	if slices.Contains(s.Roles, RoleWorker) && s.StripeKey == "" {
 		return &UsageError{"ONCEPAY_STRIPE_KEY: is required for the worker role: a secret key of Stripe, or file:/path of one"}
+	}
+	if slices.Equal(s.Roles, []string{RoleIngress}) && s.HTTPAddr == "" {
+		return &UsageError{"ONCEPAY_HTTP_ADDR: is needed for the ingress role: an address to listen on"}
 	}
 	if s.Lease <= s.StripeTimeout {
 		return &UsageError{"ONCEPAY_LEASE: must be longer than ONCEPAY_STRIPE_TIMEOUT, or no call could be made within it"}
