@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/oncepay/oncepay/ingress"
+	"github.com/oncepay/oncepay/ingress/apidoc"
 	"github.com/oncepay/oncepay/payments"
 )
 
@@ -17,21 +18,22 @@ type front struct {
 	api    atomic.Pointer[http.Handler]
 }
 
-func newFront(health http.Handler) *front { return &front{health: health} }
+func newFront(health http.Handler) *front {
+	f := &front{health: health}
+	f.open(ingress.Closed())
+	return f
+}
 
 // open serves the API from now on.
 func (f *front) open(api http.Handler) { f.api.Store(&api) }
 
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	api := f.api.Load()
-	switch {
-	case r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || r.URL.Path == "/metrics":
+	switch r.URL.Path {
+	case "/healthz", "/readyz", "/metrics":
 		f.health.ServeHTTP(w, r)
-	case api != nil:
-		(*api).ServeHTTP(w, r)
 	default:
-		ingress.Closed(w)
+		(*f.api.Load()).ServeHTTP(w, r)
 	}
 }
 
@@ -47,13 +49,14 @@ func (v *service) openAPI() (err error) {
 	}
 	v.api, err = ingress.New(ingress.Config{
 		Store: v.store, Batches: v.store, Reader: v.store, Keys: v.store, Unpublished: v.store.Unpublished, UnpublishedMax: v.settings.Unpublished,
-		Actions: actions{v}, Rate: v.settings.APIRate, Clock: SystemClock{}, Log: v.log,
+		Actions: actions{v}, Docs: apidoc.Handler(), Rate: v.settings.APIRate, Clock: SystemClock{}, Log: v.log,
 		Observer: ingress.Observer{Request: v.metrics.Request},
 	})
 	if err != nil {
 		return err
 	}
 	v.open.open(v.api.Handler())
+	v.health.StartReady(v.checks())
 	return nil
 }
 

@@ -22,10 +22,11 @@ type relays struct {
 	set []*producer.Relay
 }
 
-// newRelays makes the relays on a connection; options is asked for each, with the name that its part of the metrics bears.
+// newRelays makes the relays on a connection; options are the same for all, but for the lane.
 func newRelays(store *postgres.Store, nc *nats.Conn, subjects schema.Subjects, options producer.RelayOptions) (*relays, error) {
 	r := &relays{all: map[payments.OutboxKind]map[payments.Lane]*producer.Relay{}}
 	add := func(outbox payments.Outbox, kinds []payments.OutboxKind, lane payments.Lane) error {
+		options.Lane = lane
 		one, err := producer.NewRelay(outbox, nc, subjects, options)
 		if err != nil {
 			return err

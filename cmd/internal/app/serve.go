@@ -50,6 +50,7 @@ type service struct {
 	metrics     *Metrics
 	store       *postgres.Store
 	nc          *nats.Conn
+	connected   atomic.Pointer[nats.Conn] // nc, for probes that come meanwhile
 	js          jetstream.JetStream
 	accounts    *stripe.Accounts
 	stripe      atomic.Pointer[stripe.Accounts] // accounts, for the API; it may be there later than the API is
@@ -132,6 +133,7 @@ func (v *service) connect(ctx context.Context) (err error) {
 	if v.nc, v.js, err = ConnectNATS(ctx, s, "oncepay", v.log); err != nil {
 		return err
 	}
+	v.connected.Store(v.nc)
 	if err := EnsureStreams(ctx, v.js, s, v.log); err != nil {
 		return err
 	}
@@ -294,7 +296,9 @@ func (v *service) run(ctx context.Context) error {
 	if v.admin != nil { // the operators' listener comes last: they watch a drain to its end
 		g.add(v.admin.name, httpBudget, v.admin.run)
 	}
-	v.health.StartReady(v.checks())
+	if v.api == nil {
+		v.health.StartReady(v.checks())
+	}
 	v.log.Info("oncepay works", "roles", v.settings.Roles, "http", v.front.address(), "admin", v.admin.address())
 	if v.options.Ready != nil {
 		v.options.Ready(v.front.address(), v.admin.address())
@@ -307,14 +311,14 @@ func (v *service) run(ctx context.Context) error {
 // checks are what the process needs. With the API it is fit for requests without NATS, which is told all the same.
 func (v *service) checks() map[string]Check {
 	checks := map[string]Check{"postgres": {Run: v.store.Ping}}
-	if v.nc != nil {
+	if v.plays(RoleWorker) || v.plays(RoleRelay) {
 		checks["nats"] = Check{Run: v.natsConnected, Optional: v.api != nil}
 	}
 	return checks
 }
 
 func (v *service) natsConnected(context.Context) error {
-	if !v.nc.IsConnected() {
+	if nc := v.connected.Load(); nc == nil || !nc.IsConnected() {
 		return errors.New("not connected")
 	}
 	return nil

@@ -323,7 +323,7 @@ func TestServeWaits(t *testing.T) {
 	w.values["ONCEPAY_DATABASE_URL"] = devstacktest.Via(t, w.dsn, database.Addr())
 	w.values["ONCEPAY_NATS_URL"], w.values["ONCEPAY_STRIPE_URL"] = "nats://"+broker.Addr(), "http://"+gateway.Addr()
 	front := freeAddr(t)
-	w.values["ONCEPAY_HTTP_ADDR"] = front
+	w.values["ONCEPAY_HTTP_ADDR"], w.values["ONCEPAY_ROLES"] = front, "worker,relay"
 	for _, p := range []*devstacktest.Proxy{database, broker, gateway} {
 		p.Cut()
 	}

@@ -133,7 +133,8 @@ func throughput(ctx context.Context, o benchOptions) (_ *Measurement, err error)
 	defer drop()
 	env := b.stack.environment()
 	env["ONCEPAY_DATABASE_URL"], env["ONCEPAY_HTTP_ADDR"], env["ONCEPAY_CONCURRENCY"] = b.dsn, "off", strconv.Itoa(o.concurrency)
-	env["ONCEPAY_STREAM_MAX_BYTES"], env["ONCEPAY_ACK_WAIT"], env["ONCEPAY_LEASE"], env["ONCEPAY_STRIPE_TIMEOUT"] = "10737418240", "30s", "45s", "30s"
+	env["ONCEPAY_STREAM_MAX_BYTES"] = strconv.FormatInt(streamRoom(o), 10)
+	env["ONCEPAY_ACK_WAIT"], env["ONCEPAY_LEASE"], env["ONCEPAY_STRIPE_TIMEOUT"] = "30s", "45s", "30s"
 	if o.stripeURL != "" {
 		env["ONCEPAY_STRIPE_URL"] = o.stripeURL
 	}
@@ -145,6 +146,12 @@ func throughput(ctx context.Context, o benchOptions) (_ *Measurement, err error)
 		return nil, err
 	}
 	return m, b.work(ctx, m)
+}
+
+// streamRoom is how large each stream may grow: what a benchmark can put there, and no more, since the server sets it aside on a disk that may be
+// nearly full.
+func streamRoom(o benchOptions) int64 {
+	return 1<<30 + int64(float64(o.intents)*(1+o.duplicates)*1024)
 }
 
 // database makes a database of our own on the given server, or on the stack's.

@@ -75,7 +75,9 @@ func publishing(ctx context.Context, o benchOptions) (_ *PublishMeasurement, err
 		return nil, err
 	}
 	b.expect = jetstream.WithExpectStream(subjects.StreamIntents())
-	if err := provision.Ensure(ctx, b.plain, subjects.Streams(schema.DefaultSettings()), nil); err != nil {
+	settings := schema.DefaultSettings()
+	settings.StreamMaxBytes = streamRoom(o)
+	if err := provision.Ensure(ctx, b.plain, subjects.Streams(settings), nil); err != nil {
 		return nil, err
 	}
 	nc, err := nats.Connect(server.URL(), nats.ReconnectBufSize(-1))

@@ -131,6 +131,7 @@ func (s *stack) environment() map[string]string {
 		"ONCEPAY_STRIPE_KEY":       stripeKey,
 		"ONCEPAY_STRIPE_URL":       s.simURL,
 		"ONCEPAY_STRIPE_RATE":      "0",
+		"ONCEPAY_API_RATE":         "0",
 		"ONCEPAY_STRIPE_TIMEOUT":   "3s",
 		"ONCEPAY_LEASE":            "5s",
 		"ONCEPAY_RETRY_MAX":        "2s",

@@ -36,7 +36,7 @@ func upCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return up(c.Context(), o, os.Stdout) },
 	}
 	c.Flags().StringVar(&o.dataDir, "data-dir", "", "keep everything there; when empty, a temporary directory that is removed at the end (as root, PostgreSQL's files of a private directory lie in /var/lib/oncepay behind a link)")
-	c.Flags().StringVar(&o.http, "http", "", "address of health and metrics; a free port when empty")
+	c.Flags().StringVar(&o.http, "http", "", "address of the HTTP API, health and metrics; a free port when empty")
 	c.Flags().StringVar(&o.admin, "admin", "", "second address of health and metrics, for operators; a free port when empty")
 	c.Flags().StringVar(&o.nats, "nats", "", "address of NATS on 127.0.0.1; a free port when empty")
 	c.Flags().IntVar(&o.postgresPort, "postgres-port", 0, "port of PostgreSQL on 127.0.0.1; a free one when 0")
@@ -137,6 +137,7 @@ func up(ctx context.Context, o upOptions, out io.Writer) (err error) {
 		return err
 	}
 	env["ONCEPAY_HTTP_ADDR"], env["ONCEPAY_ADMIN_ADDR"], env["ONCEPAY_DEV_API_KEY"] = at.http, at.admin, key
+	env["ONCEPAY_API_URL"], env["ONCEPAY_API_KEY"] = "http://"+at.http, key
 	if o.envFile != "" {
 		if err := writeEnvFile(o.envFile, env); err != nil {
 			return err
@@ -182,7 +183,7 @@ func prepare(ctx context.Context, env map[string]string) (key string, err error)
 	return ensureTenant(ctx, store)
 }
 
-// startChildren starts the worker processes. The first serves health and metrics for all; it returns where.
+// startChildren starts the worker processes. The first serves the API, and health and metrics for all; it returns where.
 func startChildren(ctx context.Context, env map[string]string, n int) (children []*child, first listeners, err error) {
 	for i := range n {
 		own := map[string]string{}
@@ -214,7 +215,7 @@ func announce(out io.Writer, env map[string]string, o upOptions) {
   NATS        %s (JetStream, every write synced)
   PostgreSQL  %s
   Stripe      %s (simulator; ledger at %s/_sim/ledger)
-  HTTP        http://%s/readyz and /metrics
+  HTTP        http://%s (the API; its reference at /docs)
   admin       http://%s/readyz and /metrics
   tenant      %s
 `, env["ONCEPAY_NATS_URL"], env["ONCEPAY_DATABASE_URL"], env["ONCEPAY_STRIPE_URL"], env["ONCEPAY_STRIPE_URL"], env["ONCEPAY_HTTP_ADDR"], env["ONCEPAY_ADMIN_ADDR"], demoTenant)
@@ -232,6 +233,8 @@ In another terminal:
   set -a; . %s; set +a
   go run ./cmd/oncepay publish --tenant demo --key order-1 --amount 9900 --currency usd --payment-method pm_card_visa --wait
   go run ./cmd/oncepay payments show --tenant demo --key order-1
+  curl "$ONCEPAY_API_URL/v1/payments" -H "Authorization: Bearer $ONCEPAY_API_KEY" -H 'Idempotency-Key: order-2' -H 'Prefer: wait=10' \
+    -H 'Content-Type: application/json' -d '{"amount":9900,"currency":"usd","payment_method":"pm_card_visa"}'
 `, file, file)
 }
 
