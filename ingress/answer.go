@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,20 +19,19 @@ const (
 // answer is the response that is being made, and what is known of its request.
 type answer struct {
 	http.ResponseWriter
-	api    *API
 	id     string
-	route  string // "" until a route has it
-	status int    // 0 until it is sent
-	slot   bool   // holds a place among the requests in flight
-	cause  error  // of the problem that was answered, for the log
+	route  string        // "" until a route has it
+	status int           // 0 until it is sent
+	slots  chan struct{} // where it holds a place among the requests in flight; nil: nowhere
+	cause  error         // of the problem that was answered, for the log
 }
 
 // answering returns w as an answer, made now if the route stands alone.
-func (a *API) answering(w http.ResponseWriter) *answer {
+func answering(w http.ResponseWriter) *answer {
 	if aw, ok := w.(*answer); ok {
 		return aw
 	}
-	aw := &answer{ResponseWriter: w, api: a, id: a.newID()}
+	aw := &answer{ResponseWriter: w, id: randomID()}
 	h := w.Header()
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
@@ -59,9 +60,9 @@ func (w *answer) Write(b []byte) (int, error) {
 
 // release gives the place among the requests in flight back, once.
 func (w *answer) release() {
-	if w.slot {
-		w.slot = false
-		<-w.api.inFlight
+	if w.slots != nil {
+		<-w.slots
+		w.slots = nil
 	}
 }
 
@@ -103,4 +104,11 @@ func (w *answer) refuse(p *problem) {
 // wholeSeconds rounds up, to at least 1.
 func wholeSeconds(d time.Duration) int64 {
 	return max(1, int64((d+time.Second-1)/time.Second))
+}
+
+// randomID is the id of a request: 96 random bits in hex. The system's source never fails.
+func randomID() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
 }

@@ -37,8 +37,8 @@ func (c *call) body(most int64) (data []byte, done func(), p *problem) {
 			bodies.Put(buf)
 		}
 	}
-	if c.r.ContentLength > 0 {
-		buf.Grow(int(c.r.ContentLength) + bytes.MinRead)
+	if n := min(c.r.ContentLength, PaymentBodyMax); n > 0 { // what is only announced takes no more room than this
+		buf.Grow(int(n) + bytes.MinRead)
 	}
 	if _, err := buf.ReadFrom(http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, most)); err != nil {
 		done()

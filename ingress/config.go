@@ -2,8 +2,6 @@ package ingress
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"math"
@@ -62,7 +60,7 @@ type Config struct {
 // Bounds of what one process holds in memory and of what it asks of others at once.
 const (
 	inFlightMax = 4096   // requests that are not only waiting; 64 KiB each
-	batchesMax  = 128    // of these, batches; 900 KiB each
+	batchesMax  = 512    // of these, batches; 900 KiB each
 	waitersMax  = 10_000 // requests that wait by Prefer
 	actionsMax  = 64     // questions to Actions
 )
@@ -78,7 +76,6 @@ type API struct {
 
 	inFlight, batches, actions chan struct{}
 
-	newID    func() string
 	toldAway atomic.Int64 // when the log last said that a service is away
 }
 
@@ -106,7 +103,6 @@ func New(cfg Config) (*API, error) {
 		inFlight: make(chan struct{}, inFlightMax),
 		batches:  make(chan struct{}, batchesMax),
 		actions:  make(chan struct{}, actionsMax),
-		newID:    randomID,
 	}
 	a.mux = a.routes()
 	return a, nil
@@ -115,10 +111,3 @@ func New(cfg Config) (*API, error) {
 // Run serves those who wait by Prefer until ctx ends, and then answers them at once. It comes before http.Server.Shutdown, which would wait for
 // them. Without it nobody waits. It can be called once.
 func (a *API) Run(ctx context.Context) error { return a.waiting.run(ctx) }
-
-// randomID is the id of a request: 96 random bits in hex. The system's source never fails.
-func randomID() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -18,11 +19,11 @@ func (a *API) Handler() http.Handler {
 	inner := a.guard(RequireKey(a.mux))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := a.cfg.Clock.Now()
-		aw := a.answering(w)
+		aw := answering(w)
 		defer a.finish(aw, r, begun)
 		select {
 		case a.inFlight <- struct{}{}:
-			aw.slot = true
+			aw.slots = a.inFlight
 		default:
 			aw.refuse(unavailable("too many requests at once; repeat the same request", time.Second, nil))
 			return
@@ -48,7 +49,7 @@ func (a *API) finish(w *answer, r *http.Request, begun time.Time) {
 	w.release()
 	a.logCause(w, r)
 	if told := a.cfg.Observer.Request; told != nil {
-		told(a.routeOf(w, r), methodLabel(r.Method), w.status, a.cfg.Clock.Now().Sub(begun))
+		told(a.routeOf(w, r), methodLabel(r.Method), cmp.Or(w.status, http.StatusOK), a.cfg.Clock.Now().Sub(begun))
 	}
 }
 
@@ -103,9 +104,9 @@ func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case cardOutsideBody(r):
-			a.answering(w).refuse(refuse(CodeCardNumber, cardDetail))
+			answering(w).refuse(refuse(CodeCardNumber, cardDetail))
 		case !cleanPath(r.URL.Path) || !cleanPath(r.URL.EscapedPath()):
-			a.answering(w).refuse(refuse(CodeNotFound, notFoundDetail))
+			answering(w).refuse(refuse(CodeNotFound, notFoundDetail))
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -13,7 +13,7 @@ func RequireKey(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if changes(r.Method) {
 			if _, p := keyOf(r.Header); p != nil {
-				(&API{newID: randomID}).answering(w).refuse(p)
+				answering(w).refuse(p)
 				return
 			}
 		}

@@ -63,14 +63,14 @@ func (a *API) routes() *http.ServeMux {
 		mux.Handle(path, a.notAllowed(path, strings.Join(methods, ", ")))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		a.answering(w).refuse(refuse(CodeNotFound, notFoundDetail))
+		answering(w).refuse(refuse(CodeNotFound, notFoundDetail))
 	})
 	return mux
 }
 
 func (a *API) notAllowed(path, allow string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		aw := a.answering(w)
+		aw := answering(w)
 		aw.route = path
 		aw.Header()["Allow"] = []string{allow}
 		aw.refuse(refuse(CodeMethodNotAllowed, "this address answers to "+allow))
@@ -91,7 +91,7 @@ func (c *call) tenant() string { return c.apiKey.TenantID }
 // serve asks whatever is asked of every request of a route. It relies on nothing that stands before it.
 func (a *API) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{w: a.answering(w), r: r}
+		c := &call{w: answering(w), r: r}
 		c.w.route = rt.Path
 		p := a.identify(c, rt.Route)
 		if p == nil {
