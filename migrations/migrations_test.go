@@ -229,14 +229,23 @@ func TestSchemaRules(t *testing.T) {
 		}
 	}
 	foreign := column(`SELECT conrelid::regclass::text FROM pg_constraint WHERE contype = 'f'
-		AND conrelid IN ('payment_events'::regclass, 'outbox'::regclass, 'queue'::regclass)`)
+		AND conrelid IN ('payment_events'::regclass, 'outbox'::regclass, 'outbox_intents'::regclass, 'queue'::regclass, 'batches'::regclass)`)
 	if len(foreign) > 0 {
 		t.Errorf("foreign keys from %v", foreign)
+	}
+	for _, def := range column("SELECT indexdef FROM pg_indexes WHERE tablename IN ('outbox', 'outbox_intents')") {
+		if strings.Contains(def, "hold_until") {
+			t.Errorf("an index of an outbox has the column that handing out changes: %s", def)
+		}
+	}
+	settings := column("SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE relname IN ('outbox', 'outbox_intents') AND relkind = 'r'")
+	if len(settings) != 2 || settings[0] != settings[1] || !strings.Contains(settings[0], "autovacuum_vacuum_threshold") {
+		t.Errorf("the outboxes are vacuumed differently: %q", settings)
 	}
 	keys := column(`SELECT a.attrelid::regclass || '.' || a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 		JOIN pg_collation l ON l.oid = a.attcollation
 		WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND l.collname <> 'C'
-			AND (a.attname IN ('tenant_id', 'idempotency_key') OR c.relname IN ('tenants', 'api_keys', 'dead_letters') AND a.attname = 'id')`)
+			AND (a.attname IN ('tenant_id', 'idempotency_key', 'parent') OR c.relname IN ('tenants', 'api_keys', 'dead_letters') AND a.attname = 'id')`)
 	if len(keys) > 0 {
 		t.Errorf("keys that do not compare bytewise: %v", keys)
 	}

@@ -198,7 +198,16 @@ func TestPostgresAway(t *testing.T) {
 	_, err6 := c.far.Suspect(ctx, payments.DeadLetter{Origin: c.origin(1)})
 	_, err7 := c.far.Pending(ctx, 1, time.Second)
 	err8 := c.far.BuryMessage(ctx, payments.DeadLetter{Reason: payments.ReasonInvalid, Origin: c.origin(1)})
-	for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8} {
+	_, err9 := c.far.AdmitBatch(ctx, batchOf("b", 2))
+	_, err10 := c.far.CompleteBatches(ctx, []payments.BatchRef{refOf(batchOf("b", 2))})
+	_, err11 := c.far.OpenBatches(ctx, payments.BatchRef{}, 1)
+	_, err12 := c.far.Batch(ctx, "acme", batchOf("b", 2).ID())
+	_, _, err13 := c.far.Batches(ctx, payments.BatchListRequest{TenantID: "acme"})
+	_, err14 := c.far.FindMany(ctx, []string{"acme"}, []payments.ID{claim.Payment.ID})
+	_, err15 := c.far.Intents(payments.LaneBulk).Pending(ctx, 1, time.Second)
+	_, err16 := c.far.Unpublished(ctx)
+	_, err17 := c.far.APIKeyBySecret(ctx, "opk_x")
+	for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, err13, err14, err15, err16, err17} {
 		if !payments.Retryable(err) {
 			t.Errorf("call %d: %v, want %s", i+1, err, payments.CodeUnavailable)
 		}
