@@ -32,6 +32,7 @@ type benchOptions struct {
 	duplicates            float64
 	json                  bool
 	cpuProfile            string
+	turn                  time.Duration // of http: of each side in each round
 }
 
 // Measurement is what one benchmark found.
@@ -53,24 +54,33 @@ type Measurement struct {
 func benchCommand() *cobra.Command {
 	o := benchOptions{}
 	c := &cobra.Command{
-		Use: "bench [NAME]", Short: "Measure this machine: throughput (the default) or publish", Args: cli.Arguments(0, 1),
+		Use: "bench [NAME]", Short: "Measure this machine: throughput (the default), publish or http", Args: cli.Arguments(0, 1),
 		Long: "throughput: a backlog is published first; payments_per_s runs from the worker's start until the last outcome is recorded, its event has\n" +
 			"its PubAck and the outbox is empty. JetStream syncs every write; PostgreSQL commits are synchronous. e2e includes the time in the backlog.\n" +
 			"cpu_s_per_1k and peak_rss_mb are of this process: worker, relay and the embedded NATS server, not PostgreSQL.\n\n" +
 			"publish: the Publisher against nats.go's own functions on one stream, in turns: 10,000 intents (--intents) with 1,000 pending, by one\n" +
-			"PublishAll, and by --concurrency goroutines; then one at a time. It needs no PostgreSQL and no Stripe.",
+			"PublishAll, and by --concurrency goroutines; then one at a time. It needs no PostgreSQL and no Stripe.\n\n" +
+			"http: POST /v1/payments from 64 clients against a handler that does one INSERT and one synced publish for each request, in turns, and\n" +
+			"batch run of a file. Nothing is charged: no worker runs, and it needs no Stripe.",
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 && args[0] != "throughput" && args[0] != "publish" {
-				return &app.UsageError{Text: "bench: the benchmarks are throughput and publish"}
+			name := "throughput"
+			if len(args) == 1 {
+				name = args[0]
+			}
+			if !slices.Contains([]string{"throughput", "publish", "http"}, name) {
+				return &app.UsageError{Text: "bench: the benchmarks are throughput, publish and http"}
 			}
 			if err := o.check(); err != nil {
 				return err
 			}
-			if len(args) == 1 && args[0] == "publish" {
+			switch name {
+			case "publish":
 				if !c.Flags().Changed("intents") {
 					o.intents = publishIntents
 				}
 				return benchPublish(c.Context(), o)
+			case "http":
+				return benchHTTP(c.Context(), o)
 			}
 			m, err := throughput(c.Context(), o)
 			if err != nil {
@@ -85,12 +95,13 @@ func benchCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().IntVar(&o.intents, "intents", 20_000, "how many payment intents")
+	c.Flags().IntVar(&o.intents, "intents", 20_000, "how many payment intents; of http: how many rows the file of batch run has")
 	c.Flags().IntVar(&o.concurrency, "concurrency", 512, "payments in flight")
 	c.Flags().StringVar(&o.stripeURL, "stripe-url", "", "a Stripe to use instead of the simulator")
 	c.Flags().StringVar(&o.postgresAt, "postgres", "", "a PostgreSQL to use instead of a temporary one; a database is made there and dropped")
 	c.Flags().Float64Var(&o.duplicates, "duplicates", 0, "further messages for each intent, on average")
-	c.Flags().StringVar(&o.cpuProfile, "cpu-profile", "", "throughput: write a CPU profile of the measured time to this file, for go tool pprof and go build -pgo")
+	c.Flags().StringVar(&o.cpuProfile, "cpu-profile", "", "throughput and http: write a CPU profile of the measured time to this file, for go tool pprof and go build -pgo")
+	c.Flags().DurationVar(&o.turn, "turn", 4*time.Second, "http: how long each side's turn is in each of three rounds")
 	c.Flags().BoolVar(&o.json, "json", false, "print the measurement as one JSON document")
 	return c
 }
@@ -100,6 +111,8 @@ func (o benchOptions) check() error {
 	switch {
 	case o.intents < 1 || o.intents > 10_000_000:
 		return &app.UsageError{Text: "--intents: must be from 1 to 10,000,000"}
+	case o.turn < 100*time.Millisecond || o.turn > time.Minute:
+		return &app.UsageError{Text: "--turn: must be from 100ms to 1m"}
 	case !(o.duplicates >= 0 && o.duplicates <= 100):
 		return &app.UsageError{Text: "--duplicates: must be from 0 to 100"}
 	}
