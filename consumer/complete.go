@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,12 +17,13 @@ const (
 	completeAtOnce = 100
 	// hintsMax bounds what is remembered. What finds no room the sweep finds.
 	hintsMax = 10_000
-	// sweepEvery is how often all batches that are not told yet are looked through, in pages of sweepPage with sweepPause between two calls;
-	// sweepRest times as long as that took it rests at least, so that a great many of them cost the database little.
+	// sweepEvery is how often all batches that are not told yet are looked through, in pages of sweepPage with sweepPause between two calls. It
+	// rests sweepRest times as long as the calls took, and at most sweepMax, so that a great many of them cost the database little.
 	sweepEvery = 10 * time.Second
 	sweepPage  = 500
 	sweepPause = 20 * time.Millisecond
 	sweepRest  = 20
+	sweepMax   = 5 * time.Minute
 )
 
 // complete tells that batches are complete. Whoever settles a batch's payment to a final status leaves a hint; the store is asked soon after, and
@@ -118,30 +120,31 @@ func (c *complete) last(ctx context.Context) {
 func (c *complete) sweep(ctx context.Context) {
 	rest := sweepEvery
 	for wait(ctx, rest/2+time.Duration(c.w.Random(int64(rest)))) {
-		began := c.w.Clock.Now()
-		c.sweepOnce(ctx)
-		rest = max(sweepEvery, sweepRest*c.w.Clock.Now().Sub(began))
+		rest = min(max(sweepEvery, sweepRest*c.sweepOnce(ctx)), sweepMax)
 	}
 }
 
-// sweepOnce goes through the list once. It ends with the first failure; the next sweep begins anew.
-func (c *complete) sweepOnce(ctx context.Context) {
+// sweepOnce goes through the list once and returns how long the store was busy with it. It ends with the first failure; the next sweep begins anew.
+func (c *complete) sweepOnce(ctx context.Context) (busy time.Duration) {
 	defer c.w.survive()
 	var after payments.BatchRef
 	for {
+		began := c.w.Clock.Now()
 		page, err := c.list(ctx, after)
+		busy += c.w.Clock.Now().Sub(began)
 		if err != nil {
-			return
+			return busy
 		}
-		for rest := page; len(rest) > 0; {
-			n := min(len(rest), completeAtOnce)
-			if c.tell(ctx, rest[:n]) != nil || !wait(ctx, sweepPause) {
-				return
+		for refs := range slices.Chunk(page, completeAtOnce) {
+			began := c.w.Clock.Now()
+			err := c.tell(ctx, refs)
+			busy += c.w.Clock.Now().Sub(began)
+			if err != nil || !wait(ctx, sweepPause) {
+				return busy
 			}
-			rest = rest[n:]
 		}
 		if len(page) < sweepPage {
-			return
+			return busy
 		}
 		after = page[len(page)-1]
 	}
@@ -155,44 +158,24 @@ func (c *complete) list(ctx context.Context, after payments.BatchRef) ([]payment
 	return page, err
 }
 
-// tell asks the store to tell which of the batches are complete. An error means that it is away. What it cannot do for another reason is told of
-// and tried again by the sweep; batches beside a bad one are told all the same.
-func (c *complete) tell(ctx context.Context, refs []payments.BatchRef) error {
+// tell asks the store to tell of those batches that are complete. An error means that it is away, and that asking again will help; what fails for
+// another reason is left to the sweep.
+func (c *complete) tell(ctx context.Context, refs []payments.BatchRef) (err error) {
 	if len(refs) == 0 {
 		return nil
 	}
-	told, err := c.ask(ctx, refs)
-	switch {
-	case err == nil:
-		if told > 0 && c.w.Observer.Completed != nil {
-			c.w.Observer.Completed(told)
-		}
-		return nil
-	case payments.Retryable(err) || ctx.Err() != nil:
-		return err
-	case len(refs) == 1:
-		return nil
-	}
-	half := len(refs) / 2
-	if err := c.tell(ctx, refs[:half]); err != nil {
-		return err
-	}
-	return c.tell(ctx, refs[half:])
-}
-
-// ask is one call, bounded, of which a panic is an error.
-func (c *complete) ask(ctx context.Context, refs []payments.BatchRef) (told int, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			c.w.panicked(v)
-			err = payments.Errorf(payments.CodeInternal, "completing batches panicked")
-		}
-	}()
+	defer c.w.survive()
 	bounded, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	told, err = c.w.Batches.CompleteBatches(bounded, refs)
+	told, err := c.w.Batches.CompleteBatches(bounded, refs)
 	c.note(ctx, err)
-	return told, err
+	if told > 0 && c.w.Observer.Completed != nil {
+		c.w.Observer.Completed(told)
+	}
+	if ctx.Err() == nil && !payments.Retryable(err) {
+		return nil
+	}
+	return err
 }
 
 // note tells, once in a while, of an error.

@@ -67,7 +67,7 @@ func (f fixture) limit(tb testing.TB, stream string, messages int64) {
 		tb.Fatal(err)
 	}
 	config := s.CachedInfo().Config
-	config.MaxMsgs = messages
+	config.MaxMsgs, config.Discard = messages, jetstream.DiscardNew
 	if _, err := f.js.UpdateStream(testContext(tb), config); err != nil {
 		tb.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestAFullStream(t *testing.T) {
 		t.Fatalf("%v; %d left", err, outbox.left())
 	}
 	stop()
-	f.wantItems(t, stream, items, 1)
+	f.wantItems(t, stream, items, n) // holds run out while items are under way: at least once
 	mu.Lock()
 	defer mu.Unlock()
 	for i, full := range told {
@@ -463,5 +463,79 @@ func TestACrashAfterChild57ResumesAt58(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNothingIsPolledWithoutAConnection, whatever the relay is for: what is polled could
+// not leave, and would have to be polled again.
+func TestNothingIsPolledWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	server := ownNATS(t)
+	f := fixtureOn(t, server.URL(), 8<<20)
+	nc := connect(t, f.url)
+	down := nc.StatusChanged(nats.RECONNECTING)
+	server.Stop()
+	receive(t, down, "the loss of the connection")
+	outbox := newOutbox(events(1, 100)...) // and no dead letter
+	stuck, failed := make(chan struct{}, 10), make(chan struct{}, 1000)
+	opts := quick()
+	opts.Hold = 10 * time.Millisecond
+	opts.Observer.Stuck = func(string, error) { stuck <- struct{}{} }
+	opts.Observer.Failed = func(string, int, error) {
+		select {
+		case failed <- struct{}{}:
+		default:
+		}
+	}
+	r := f.relay(t, outbox, nc, opts)
+	running(t, r)
+	receive(t, stuck, "the word that the stream is away")
+	for range 3 {
+		receive(t, failed, "a probe")
+	}
+	outbox.set(func(o *memoryOutbox) { o.now = o.now.Add(time.Hour) })
+	polls := outbox.polled()
+	for len(failed) > 0 {
+		<-failed
+	}
+	for range 10 {
+		receive(t, failed, "a probe")
+	}
+	if after := outbox.polled(); after != polls {
+		t.Errorf("%d polls without a connection", after-polls)
+	}
+	startAgain(t, server)
+	if err := outbox.await(testContext(t), func(o *memoryOutbox) bool {
+		o.now = o.now.Add(time.Second)
+		return len(o.rows) == 0
+	}); err != nil {
+		t.Fatalf("%v; %d left", err, outbox.left())
+	}
+	f.wantAll(t, 1, 100)
+}
+
+// TestFullDeadLettersHoldUpNoEvents, also those that nobody offers.
+func TestFullDeadLettersHoldUpNoEvents(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.limit(t, f.subjects.StreamDead(), 1)
+	letters := make([]payments.OutboxItem, 50)
+	for i := range letters {
+		letters[i] = payments.OutboxItem{ID: int64(1000 + i), Kind: payments.OutboxDeadLetter, TenantID: "acme", Body: fmt.Appendf(nil, `{"id":"dl_%d"}`, i)}
+	}
+	outbox := newOutbox(letters...)
+	stuck := make(chan struct{}, 10)
+	opts := quick()
+	opts.Observer.Stuck = func(string, error) { stuck <- struct{}{} }
+	r := f.relay(t, outbox, connect(t, f.url), opts)
+	running(t, r)
+	receive(t, stuck, "the word that the stream is full")
+	outbox.add(events(1, 200)...)
+	if err := outbox.await(testContext(t), func(o *memoryOutbox) bool { return len(o.rows) == len(letters)-1 }); err != nil {
+		t.Fatalf("%v; %d left", err, outbox.left())
+	}
+	f.limit(t, f.subjects.StreamDead(), -1)
+	if err := r.WaitEmpty(testContext(t)); err != nil || outbox.left() != 0 {
+		t.Fatalf("%v; %d left", err, outbox.left())
 	}
 }

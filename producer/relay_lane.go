@@ -126,7 +126,7 @@ func (l *relayLane) pass(ctx context.Context, keep bool) (settled int, err error
 		r.observeFailed(l.stream, len(group)-len(p.stored), err)
 	}
 	r.queue.release(p.refused)
-	l.setStuck(len(p.stored)+len(p.again) == 0 && len(p.blocked) > 0, keep, err)
+	l.setStuck(len(p.stored)+len(p.again) == 0 && len(p.blocked) > 0, keep, p)
 	if len(p.stored) == 0 && keep {
 		if len(p.again)+len(p.blocked) == 0 {
 			return 0, nil // nothing here will ever be taken; no reason to pause
@@ -160,15 +160,18 @@ func (l *relayLane) pass(ctx context.Context, keep bool) (settled int, err error
 
 // setStuck notes whether the stream takes nothing, and tells of a change. Without
 // keep nothing stays in memory, and nothing keeps the outbox from being polled.
-func (l *relayLane) setStuck(stuck, keep bool, err error) {
+func (l *relayLane) setStuck(stuck, keep bool, p published) {
 	if told := l.relay.opts.Observer.Stuck; told != nil && stuck != l.stuck {
-		if !stuck {
-			err = nil
+		if stuck {
+			told(l.stream, p.first)
+		} else {
+			told(l.stream, nil)
 		}
-		told(l.stream, err)
+	}
+	if stuck || l.stuck {
+		l.relay.queue.setStill(l, stuck && keep, p.away)
 	}
 	l.stuck = stuck
-	l.relay.queue.setStill(l, stuck && keep)
 }
 
 // retry queues again what has not failed too often, and returns the rest.
@@ -191,6 +194,7 @@ type published struct {
 	again   []waiting // may be taken later
 	blocked []waiting // as well, and the reason is the stream's or the connection's, not the item's
 	refused []waiting // never will be taken as they are
+	away    bool      // some are blocked for want of a connection
 	first   error
 }
 
@@ -216,6 +220,7 @@ func (l *relayLane) publish(ctx context.Context, group []waiting) (p published) 
 			p.stored = append(p.stored, sent[i])
 		case f.err.Again && f.err.standstill():
 			p.blocked = append(p.blocked, sent[i])
+			p.away = p.away || errors.Is(f.err, nats.ErrDisconnected)
 		case f.err.Again:
 			p.again = append(p.again, sent[i])
 		default:

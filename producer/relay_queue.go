@@ -29,8 +29,9 @@ type relayQueue struct {
 	// polled yet, a poll filled its limit, or an offer found no room.
 	behind    bool
 	overflows int // offers that found no room
-	// still are the lanes, of all committers, whose stream takes nothing. While it is
-	// all of them there is nothing to poll for.
+	// still are the lanes, of all committers, whose stream takes nothing; true: since
+	// there is no connection, which is the others' as well. While no lane can send
+	// there is nothing to poll for.
 	still      map[*relayLane]bool
 	committers int
 	// changed is closed and replaced whenever held, behind or still shrinks.
@@ -159,19 +160,27 @@ func (q *relayQueue) drop(lane *relayLane) {
 	}
 }
 
-// setStill notes whether a lane's stream takes nothing.
-func (q *relayQueue) setStill(lane *relayLane, still bool) {
+// setStill notes whether a lane's stream takes nothing; away: because there is no
+// connection.
+func (q *relayQueue) setStill(lane *relayLane, still, away bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if still == q.still[lane] {
-		return
-	}
 	if still {
-		q.still[lane] = true
-		return
+		q.still[lane] = away
+	} else if _, was := q.still[lane]; was {
+		delete(q.still, lane)
 	}
-	delete(q.still, lane)
 	q.notify()
+}
+
+// standsLocked reports whether no lane can send.
+func (q *relayQueue) standsLocked() bool {
+	for _, away := range q.still {
+		if away {
+			return true
+		}
+	}
+	return len(q.still) > 0 && len(q.still) == q.committers
 }
 
 // moving is how many of the items are for streams that take any.
@@ -179,7 +188,7 @@ func (q *relayQueue) moving(route func(payments.OutboxItem) *relayLane, items []
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, item := range items {
-		if !q.still[route(item)] {
+		if _, still := q.still[route(item)]; !still {
 			n++
 		}
 	}
@@ -210,7 +219,7 @@ func (q *relayQueue) notify() {
 func (q *relayQueue) room() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.bytes >= relayQueueBytes || q.committers > 0 && len(q.still) == q.committers {
+	if q.bytes >= relayQueueBytes || q.standsLocked() {
 		return 0
 	}
 	return max(q.maxItems-len(q.held), 0)
