@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/document"
@@ -120,7 +121,12 @@ func (c *chunks) next(ctx context.Context, buf []byte) (chunk, error) {
 // take checks a row and puts it into the chunk.
 func (c *chunks) take(out *chunk, r *row) error {
 	refuse := func(member, message string) error {
-		return c.found.add(Fault{Row: r.number, Line: r.line, Column: c.rows.column(member), Message: message})
+		column := c.rows.column(member)
+		if slices.Contains(r.wrong, column) {
+			return nil
+		}
+		r.wrong = append(r.wrong, column)
+		return c.found.add(Fault{Row: r.number, Line: r.line, Column: column, Message: message})
 	}
 	// The key's and the tenant's own checks are done elsewhere: any good ones do here.
 	in := document.ReadIntent(r.wire, "", "k")
@@ -133,6 +139,8 @@ func (c *chunks) take(out *chunk, r *row) error {
 				return err
 			}
 		}
+	}
+	if len(r.wrong) > 0 {
 		return nil
 	}
 	text, err := schema.EncodeIntent(r.wire)

@@ -45,20 +45,18 @@ func (t *table) next(r *row) (bool, error) {
 		message := fmt.Sprintf("has %d cells where the header has %d: check for a comma too many or too few, and quote cells that contain one", len(cells), len(t.columns))
 		return false, t.found.add(Fault{Row: r.number, Line: r.line, Message: message})
 	}
-	r.wire = intent{}
 	return t.read(r, cells)
 }
 
 // read fills the row from its cells. An empty cell is absent.
 func (t *table) read(r *row, cells []string) (ok bool, err error) {
-	ok, empty := true, true
 	refuse := func(column, message string) {
-		ok = false
+		r.wrong = append(r.wrong, column)
 		if stop := t.found.add(Fault{Row: r.number, Line: r.line, Column: column, Message: message}); stop != nil && err == nil {
 			err = stop
 		}
 	}
-	decimal := ""
+	decimal, empty := "", true
 	for i, cell := range cells {
 		if cell == "" {
 			continue
@@ -82,6 +80,7 @@ func (t *table) read(r *row, cells []string) (ok bool, err error) {
 	if decimal != "" { // comes last, since the currency says how many decimals there may be
 		currency := r.wire.Currency.Value
 		if !payments.KnownCurrency(currency) {
+			r.wrong = append(r.wrong, columnDecimal)
 			refuse(columnCurrency, "must be one of Stripe's three-letter currency codes, as usd, since it says what the amount means")
 		} else if message := setDecimal(&r.wire, decimal, currency); message != "" {
 			refuse(columnDecimal, message)
@@ -90,7 +89,7 @@ func (t *table) read(r *row, cells []string) (ok bool, err error) {
 	if empty {
 		refuse("", "the row is empty: remove it")
 	}
-	return ok, err
+	return !empty, err
 }
 
 // column is the column that a member is read from.

@@ -30,7 +30,9 @@ func setAmount(in *intent, cell string) string {
 const leadingZeroRemedy = "must not begin with a needless 0: is this really the column of amounts?"
 
 // leadingZero reports a number that is written as a code is: 007.
-func leadingZero(cell string) bool { return len(cell) > 1 && cell[0] == '0' && cell[1] != '.' }
+func leadingZero(cell string) bool {
+	return len(cell) > 1 && cell[0] == '0' && cell[1] >= '0' && cell[1] <= '9'
+}
 
 // setDecimal reads an amount with the currency's decimals.
 func setDecimal(in *intent, cell, currency string) string {

@@ -216,6 +216,19 @@ func (f *fakeAPI) holds(plan *Plan) {
 	}
 }
 
+// holdsOnly checks that whatever the API holds is a chunk of the plan.
+func (f *fakeAPI) holdsOnly(plan *Plan) {
+	f.t.Helper()
+	f.settle()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key, b := range f.batches {
+		if i, ok := plan.number(key); !ok || sha256.Sum256(b.body) != plan.hashes[i] {
+			f.t.Errorf("%s is none of the plan's", key)
+		}
+	}
+}
+
 // tell calls arrived for each accepted key from now on.
 func (f *fakeAPI) tell(arrived func(key string)) {
 	f.mu.Lock()

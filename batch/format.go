@@ -46,12 +46,13 @@ type row struct {
 	number int64 // from 1, the header and blank lines not counted
 	line   int64 // of the file, from 1, on which the row begins
 	wire   intent
+	wrong  []string // columns that have a fault already
 }
 
 // rows reads a file row by row.
 type rows interface {
-	// next reads the next row into r. A row with faults, which it has noted, is ok false; the error is io.EOF after the last row, errStop where what
-	// follows cannot be read, or the reader's.
+	// next reads the next row into r, which is the zero row. ok false: nothing more can be said of the row than was noted. The error is io.EOF after
+	// the last row, errStop where what follows cannot be read, or the reader's.
 	next(r *row) (ok bool, err error)
 	// column is the column of the file that a member of an intent is read from.
 	column(member string) string
