@@ -24,7 +24,8 @@ type Options struct {
 	Clock payments.Clock
 	// Token makes the random tokens of Take and the secrets of API keys; crypto/rand unless set. It fills b or panics.
 	Token func(b []byte)
-	// Committed, when set, is called after each commit with the messages that it wants sent. It must not block: the next flush waits for it.
+	// Committed, when set, is called after each commit with the messages that it wants sent, of all outboxes: Kind and Lane tell whose. It must not
+	// block: the next flush waits for it.
 	Committed func([]payments.OutboxItem)
 	// Hold is how long messages handed to Committed are kept from Pending; 10 s unless set.
 	Hold time.Duration

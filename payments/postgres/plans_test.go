@@ -35,7 +35,8 @@ func TestPlansWhileTablesGrow(t *testing.T) {
 			SELECT 'acme', substr(sha256(('x' || i)::bytea), 1, 16), 'order-' || i, 'charge', 1, 'received', 1, sha256('y'), 1, 1000, 'usd', 'automatic',
 				true, now(), now() FROM i)
 			INSERT INTO queue (tenant_id, payment_id, lane, due_at) SELECT 'acme', substr(sha256(('x' || i)::bytea), 1, 16), 1, now() FROM i`, n+1, n+step))
-		for _, name := range []string{"admit_read", "read_by_id", "lock_tickets", "end_tickets", "write_payments", "delete_tickets", "lock_payment", "lock_ticket", "extend_submitting", "find"} {
+		for _, name := range []string{"admit_read", "read_by_id", "lock_tickets", "end_tickets", "write_payments", "delete_tickets", "lock_payment", "lock_ticket", "extend_submitting", "find",
+			"batch_children", "batch_totals", "complete_totals", "complete_batches", "intents_pending"} {
 			_, _ = conn.Exec(ctx, "DEALLOCATE ALL")
 			plan := strings.Join(explain(t, conn.Conn(), name), "\n")
 			_ = conn.Conn().Deallocate(ctx, name)
