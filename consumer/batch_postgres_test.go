@@ -347,3 +347,34 @@ func TestHintsOfADeadWorker(t *testing.T) {
 		t.Errorf("open %+v, %v", open, err)
 	}
 }
+
+// Where the account's rate has no room a backlog of batches stays in the stream: the lane pulls no more until most of the tickets that it stored
+// have been taken.
+func TestBacklogOfBatchesStaysInTheStream(t *testing.T) {
+	t.Parallel()
+	const batches, size, rate = 40, 100, 400
+	f := newField(t, func(c *Config) { c.Concurrency = 64 })
+	f.store.bucket = &bucket{rate: rate}
+	for i := range batches {
+		if _, err := f.js.Publish(f.ctx(), f.Subjects.Prefix+".batch.acme", batchJSON(key(i), size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.run()
+	waitFor(t, "three batches' outcomes", func() bool { return f.store.outcomes() >= 3*size })
+	f.store.mu.Lock()
+	stored, done := len(f.store.rows), f.store.recorded
+	f.store.mu.Unlock()
+	if waiting := stored - done; waiting > batches*size/2 || stored == batches*size {
+		t.Errorf("%d payments are stored and wait, of %d", waiting, batches*size)
+	}
+	f.store.mu.Lock()
+	f.store.bucket = nil
+	f.store.mu.Unlock()
+	waitFor(t, "all outcomes, acks and completions", func() bool {
+		return f.store.outcomes() == batches*size && f.quiet(payments.LaneBulk) && len(f.store.completed()) == batches
+	})
+	if all, most := f.gateway.calls(); all != batches*size || most != 1 || len(f.store.open()) != 0 {
+		t.Errorf("%d calls, %d under one key, %+v", all, most, f.store.open())
+	}
+}

@@ -1,5 +1,9 @@
 // Package producer puts messages on the streams: Publisher sends payment intents,
-// Relay sends what committed transactions left in the outbox.
+// Relay sends what committed transactions left in an outbox: events and copies of
+// dead letters, and the intents that were accepted by other ways than their stream,
+// such as over HTTP or as a part of a batch. The published copy of such an intent is
+// a nudge and a journal; the payment is in the database, and a copy that is late,
+// or comes twice, changes nothing.
 //
 // Both say exactly what they know of a message: it is stored, it is definitely
 // not, or nobody knows. Not knowing is harmless by design, since an intent is
@@ -35,6 +39,11 @@
 //     messages leave singly, and further groups as well for a while.
 //   - The stream refuses it as a whole, for instance because it is full (10077): each
 //     message gets an attempt of its own, so that what still fits is stored.
+//
+// There is one relay an outbox, and one outbox for the events, one for the intents
+// of each lane: a stream that is full, which may last for hours, holds up nobody
+// else. What cannot leave stays in the outbox, however long, and a bounded part of
+// it in memory.
 //
 // It imports the domain, the wire contract and group commit, and knows neither
 // the database nor Stripe.
