@@ -35,9 +35,10 @@ request() {
       echo "no answer after $attempt attempts (last: $status). The outcome is unknown: try again later under the same key" >&2
       return 1
     fi
-    # 1, 2, 4, 8 ... seconds, at most 15; longer where the server asks for it.
+    # 1, 2, 4, 8 ... seconds, at most 15, scattered a little by process; longer where the server asks for it.
     pause=$((1 << (attempt - 1)))
     [ "$pause" -le 15 ] || pause=15
+    pause=$((pause + ($$ + attempt) % 3))
     asked=
     [ "$status" = 000 ] || asked=$(sed -n 's/^[Rr][Ee][Tt][Rr][Yy]-[Aa][Ff][Tt][Ee][Rr]: *\([0-9][0-9]*\).*/\1/p' "$work/headers" | tail -n 1)
     [ "${asked:-0}" -le "$pause" ] || pause=$asked

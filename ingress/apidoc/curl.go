@@ -36,7 +36,7 @@ func curl(method, path string, op operation, secured bool) string {
 	if op.RequestBody != nil {
 		for _, m := range op.RequestBody.Content {
 			if len(m.Value.Examples) > 0 {
-				out.WriteString(" \\\n  -H " + quoted("Content-Type: "+m.Name) + " \\\n  -d " + quoted(compact(m.Value.Examples[0].Value.Value)))
+				out.WriteString(" \\\n  -H " + quoted("Content-Type: "+m.Name) + " \\\n  -d " + quoted(legible(m.Value.Examples[0].Value.Value)))
 				break
 			}
 		}
@@ -65,11 +65,11 @@ func plain(value jsontext.Value) string {
 // quoted puts a text between single quotes for a POSIX shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// compact writes a value of the document without its spaces.
-func compact(value jsontext.Value) string {
-	value = value.Clone()
-	if err := value.Compact(); err != nil {
-		return err.Error() // it was read as a part of valid JSON
+// legible writes a value of the document in one line, or indented where that would be a long one.
+func legible(value jsontext.Value) string {
+	line := value.Clone()
+	if err := line.Compact(); err == nil && len(line) < 80 {
+		return string(line)
 	}
-	return string(value)
+	return indented(value)
 }

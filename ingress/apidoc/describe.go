@@ -10,7 +10,7 @@ import (
 // row is one line of a table: a member, a parameter or a header.
 type row struct {
 	Name, In string
-	Required bool
+	Need     string // "required", or of a header of an answer "always"; "" otherwise
 	Type     template.HTML
 	Rules    []template.HTML
 	Text     template.HTML
@@ -19,13 +19,24 @@ type row struct {
 func members(n *node) []row {
 	rows := make([]row, len(n.Properties))
 	for i, m := range n.Properties {
-		rows[i] = row{Name: m.Name, Required: slices.Contains(n.Required, m.Name), Type: m.Value.typeText(), Rules: m.Value.rules(), Text: inline(m.Value.Description)}
+		rows[i] = row{Name: m.Name, Need: need(slices.Contains(n.Required, m.Name), "required"), Type: m.Value.typeText(), Rules: m.Value.rules(), Text: inline(m.Value.Description)}
 	}
 	return rows
 }
 
-func parameterRow(name string, p parameter) row {
-	return row{Name: name, In: p.In, Required: p.Required, Type: p.Schema.typeText(), Rules: p.Schema.rules(), Text: inline(p.Description)}
+func parameterRow(p parameter) row {
+	return row{Name: p.Name, In: p.In, Need: need(p.Required, "required"), Type: p.Schema.typeText(), Rules: p.Schema.rules(), Text: inline(p.Description)}
+}
+
+func headerRow(name string, h parameter) row {
+	return row{Name: name, Need: need(h.Required, "always"), Type: h.Schema.typeText(), Rules: h.Schema.rules(), Text: inline(h.Description)}
+}
+
+func need(required bool, word string) string {
+	if required {
+		return word
+	}
+	return ""
 }
 
 func link(name string) template.HTML {

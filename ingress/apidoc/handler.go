@@ -4,9 +4,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"mime"
 	"net/http"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,12 +37,13 @@ var handler = sync.OnceValue(func() http.Handler {
 	mux.Handle("GET /openapi.json", newFile("application/json", openAPI))
 	mux.Handle("GET /docs", newFile("text/html; charset=utf-8", page))
 	mux.Handle("GET /docs/{$}", http.RedirectHandler("/docs", http.StatusPermanentRedirect))
-	for _, name := range []string{"page.css", "page.js", "icon.svg"} {
+	// The types are stated, since those of package mime change with the machine's tables.
+	for name, mediaType := range map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		data, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			panic("apidoc: " + err.Error())
 		}
-		mux.Handle("GET /docs/"+name, newFile(mime.TypeByExtension(path.Ext(name)), data))
+		mux.Handle("GET /docs/"+name, newFile(mediaType, data))
 	}
 	mux.Handle("/", missing(doc))
 	return mux

@@ -123,7 +123,7 @@ func viewOperation(method, path string, op operation) operationView {
 	}
 	v.Curl = curl(method, path, op, !v.Open)
 	for _, p := range op.Parameters {
-		v.Parameters = append(v.Parameters, parameterRow(p.Name, p))
+		v.Parameters = append(v.Parameters, parameterRow(p))
 	}
 	if op.RequestBody != nil {
 		for _, m := range op.RequestBody.Content {
@@ -142,7 +142,7 @@ func viewResponse(status string, r response) responseView {
 		v.Words = http.StatusText(code)
 	}
 	for _, h := range r.Headers {
-		v.Headers = append(v.Headers, parameterRow(h.Name, h.Value))
+		v.Headers = append(v.Headers, headerRow(h.Name, h.Value))
 	}
 	for _, m := range r.Content {
 		v.Codes = m.Value.Schema.codes()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -19,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oncepay/oncepay/ingress/apidoc/apidoctest"
 	"github.com/oncepay/oncepay/payments"
 )
 
@@ -72,6 +74,7 @@ func TestClients(t *testing.T) {
 	}
 	s.checkLedger(ctx, t, want)
 	s.checkPayments(ctx, t, want)
+	s.checkDescription(ctx, t, clients[0].key("twice"))
 }
 
 func example(parts ...string) string {
@@ -272,6 +275,38 @@ func (s stack) checkPayments(ctx context.Context, t *testing.T, want map[string]
 	for _, p := range list.Data {
 		if p.Status != "succeeded" || p.Captured != want[p.ID] {
 			t.Errorf("%s is %s with %d captured, want succeeded with %d", p.ID, p.Status, p.Captured, want[p.ID])
+		}
+	}
+}
+
+// checkDescription: over the wire the answers are as the OpenAPI document says, those of the process's own door included.
+func (s stack) checkDescription(ctx context.Context, t *testing.T, key string) {
+	t.Helper()
+	id, batch := paymentID(t, key, 0), payments.NewID("demo", key+"-batch").Format(payments.KindBatch)
+	for _, path := range []string{
+		"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/v1/payments", "/v1/payments/" + id, "/v1/payments/" + id + "/events",
+		"/v1/batches", "/v1/batches/" + batch, "/v1/payments/pay_1", "/v1/nothing",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			r, err := http.NewRequestWithContext(ctx, method, s.api+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(path, "/v1/") {
+				r.Header.Set("Authorization", "Bearer "+s.key)
+			}
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			if err := errors.Join(err, answer.Body.Close()); err != nil {
+				t.Fatal(err)
+			}
+			apidoctest.Check(t, method, path, answer.StatusCode, answer.Header, body)
+			if missing := path == "/v1/payments/pay_1" || path == "/v1/nothing"; missing != (answer.StatusCode == http.StatusNotFound) {
+				t.Errorf("%s %s: %s", method, path, answer.Status)
+			}
 		}
 	}
 }

@@ -69,7 +69,7 @@ func startStack(t *testing.T) stack {
 		t.Fatal("oncepay-dev up was not up after a minute")
 	}
 	settings := readEnv(t, envFile)
-	return stack{api: "http://" + settings["ONCEPAY_HTTP_ADDR"], stripe: settings["ONCEPAY_STRIPE_URL"], key: settings["ONCEPAY_DEV_API_KEY"]}
+	return stack{api: settings["ONCEPAY_API_URL"], stripe: settings["ONCEPAY_STRIPE_URL"], key: settings["ONCEPAY_API_KEY"]}
 }
 
 // readEnv reads the file as a shell would.
@@ -84,7 +84,7 @@ func readEnv(t *testing.T, name string) map[string]string {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	for _, name := range []string{"ONCEPAY_HTTP_ADDR", "ONCEPAY_STRIPE_URL", "ONCEPAY_DEV_API_KEY"} {
+	for _, name := range []string{"ONCEPAY_API_URL", "ONCEPAY_STRIPE_URL", "ONCEPAY_API_KEY"} {
 		if settings[name] == "" {
 			t.Fatalf("the env file has no %s", name)
 		}

@@ -42,7 +42,7 @@ func TestFaults(t *testing.T) {
 		"right":             {"GET", "/v1/payments", 200, with(), list, ""},
 		"HEAD":              {"HEAD", "/v1/payments", 200, with(), "", ""},
 		"refused":           {"GET", "/v1/payments", 429, refused, problem, ""},
-		"text":              {"GET", "/healthz", 200, with("Request-Id", "", "Content-Type", "text/plain; charset=utf-8"), "ok\n", ""},
+		"text":              {"GET", "/metrics", 200, with("Request-Id", "", "Content-Type", "text/plain; version=0.0.4"), "up 1\n", ""},
 		"unknown path":      {"GET", "/v1/nothing", 404, with("Content-Type", "application/problem+json"), strings.NewReplacer("rate_limited", "not_found", "429", "404").Replace(problem), ""},
 		"status":            {"GET", "/v1/payments", 418, with(), list, "no such status"},
 		"header missing":    {"GET", "/v1/payments", 200, without, list, "Request-Id is missing"},
