@@ -18,11 +18,11 @@ type begun struct {
 func (b begun) there(i int) bool { return i < len(b.has) && b.has[i] }
 
 // findBegun asks which batches of the plan were accepted by earlier calls. A batch that the plan has not is an error: the file is another.
-func findBegun(ctx context.Context, plan *Plan, door Door, patience Patience, lately *progress) (begun, error) {
+func findBegun(ctx context.Context, plan *Plan, door Door, o PublishOptions, lately *progress) (begun, error) {
 	var found begun
 	for cursor := ""; ; {
 		var list schema.List[schema.Batch]
-		err := patience.until(ctx, lately, func(ctx context.Context) (err error) {
+		err := o.Patience.until(ctx, lately, func(ctx context.Context) (err error) {
 			list, err = door.Batches(ctx, plan.Run, cursor, pageBatches)
 			return err
 		})
@@ -42,6 +42,9 @@ func findBegun(ctx context.Context, plan *Plan, door Door, patience Patience, la
 		}
 		if list.NextCursor == nil || len(list.Data) == 0 {
 			return found, nil
+		}
+		if o.Found != nil {
+			o.Found(found.n)
 		}
 		cursor = *list.NextCursor
 	}

@@ -30,6 +30,8 @@ type Sent struct {
 type PublishOptions struct {
 	Concurrency int // requests in flight, 1 to ConcurrencyMax
 	Patience    Patience
+	// Found, when set, is told after each page how many batches of the run were found to be accepted before, while these are looked for.
+	Found func(batches int)
 	// Progress, when set, is told after each batch, never twice at a time.
 	Progress func(Sent)
 }
@@ -48,7 +50,7 @@ func Publish(ctx context.Context, plan *Plan, door Door, o PublishOptions) (Sent
 	p := &publisher{plan: plan, door: door, o: o, lately: &progress{}, ready: make(chan chunk)}
 	p.lately.note(o.Patience.Now())
 	var err error
-	if p.begun, err = findBegun(ctx, plan, door, o.Patience, p.lately); err != nil {
+	if p.begun, err = findBegun(ctx, plan, door, o, p.lately); err != nil {
 		return Sent{}, err
 	}
 	in, err := plan.source()

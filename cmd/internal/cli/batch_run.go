@@ -132,6 +132,7 @@ func (r *batchRun) pay(ctx context.Context, plan *batch.Plan, door *batch.Client
 	bar := console.NewBar(r.err, "accepted", plan.Rows, "payments")
 	sent, err := batch.Publish(ctx, plan, door, batch.PublishOptions{
 		Concurrency: r.concurrency, Patience: r.patience(bar),
+		Found:    r.tellFound(bar),
 		Progress: func(s batch.Sent) { bar.Set(s.Rows) },
 	})
 	if err != nil {
@@ -175,6 +176,17 @@ func (r *batchRun) follow(ctx context.Context, plan *batch.Plan, door *batch.Cli
 			plural(all.NeedPerson(), "payment waits", "payments wait"), "requires_capture, requires_action, needs_review, stalled"))
 	}
 	return nil
+}
+
+// tellFound says once why nothing seems to happen at the start of a large run that goes on.
+func (r *batchRun) tellFound(bar *console.Bar) func(int) {
+	told := false
+	return func(int) {
+		if !told {
+			told = true
+			bar.Note("looking for what was accepted before")
+		}
+	}
 }
 
 // patience tells of trouble once, until something else is the trouble.

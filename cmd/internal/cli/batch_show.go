@@ -35,6 +35,9 @@ func batchShowCommand(s *shared) *cobra.Command {
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
 				if byID && tenant == "" {
 					p, err := store.FindAnywhere(c.Context(), id)
+					if payments.ErrorCode(err) == payments.CodeNotFound {
+						return payments.Errorf(payments.CodeNotFound, "there is no batch with this id")
+					}
 					if err != nil {
 						return err
 					}

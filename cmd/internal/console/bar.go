@@ -40,12 +40,12 @@ func NewBar(w io.Writer, label string, total int64, unit string) *Bar {
 		options := []progressbar.Option{
 			progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(fmt.Sprintf("%-17s", label)), progressbar.OptionShowCount(),
 			progressbar.OptionFullWidth(), progressbar.OptionThrottle(100 * time.Millisecond), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionShowIts(), progressbar.OptionSetRenderBlankState(true),
+			progressbar.OptionSetRenderBlankState(true),
 		}
 		if unit == Bytes {
 			options = append(options, progressbar.OptionShowBytes(true))
 		} else {
-			options = append(options, progressbar.OptionSetItsString(unit))
+			options = append(options, progressbar.OptionShowIts(), progressbar.OptionSetItsString(unit))
 		}
 		b.bar = progressbar.NewOptions64(max(total, 1), options...)
 	}

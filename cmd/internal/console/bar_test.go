@@ -1,0 +1,92 @@
+package console
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// plainBar is a bar without a terminal, whose clock the test moves.
+func plainBar(total int64, unit string) (b *Bar, out *bytes.Buffer, pass func(time.Duration)) {
+	out = &bytes.Buffer{}
+	now := time.Unix(0, 0)
+	b = NewBar(out, "accepted", total, unit)
+	b.now = func() time.Time { return now }
+	b.began, b.last = now, now
+	return b, out, func(d time.Duration) { now = now.Add(d) }
+}
+
+func TestBarWithoutTerminal(t *testing.T) {
+	t.Parallel()
+	b, out, pass := plainBar(10_000, "payments")
+	b.Set(0)
+	pass(time.Second)
+	b.Set(100) // too soon for a line
+	pass(time.Second)
+	b.Set(400)
+	b.Set(300) // it never goes back
+	pass(2 * time.Second)
+	b.Set(400) // nothing new
+	b.Note("trouble")
+	pass(6 * time.Second)
+	b.Set(1000)
+	pass(90 * time.Second)
+	b.Done(10_000)
+	b.Set(10_000)
+	b.Done(10_000)
+	b.Abandon()
+	want := "accepted          400/10000 payments, 200/s, 48s left\ntrouble\naccepted          1000/10000 payments, 100/s, 1m30s left\naccepted          10000/10000 payments, 100/s\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// TestBarThatGoesOn: what was there at the start is no rate.
+func TestBarThatGoesOn(t *testing.T) {
+	t.Parallel()
+	b, out, pass := plainBar(10_000, "payments")
+	b.Set(9000)
+	pass(10 * time.Second)
+	b.Set(9500)
+	if want := "accepted          9500/10000 payments, 50/s, 10s left\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	pass(time.Hour)
+	b.Abandon()
+	b.Set(9999)
+	b.Done(9999)
+	if strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("%q after its end", out.String())
+	}
+}
+
+func TestBarOfNothing(t *testing.T) {
+	t.Parallel()
+	b, out, _ := plainBar(0, Bytes)
+	b.Set(0)
+	b.Set(10)
+	b.Done(10)
+	if out.String() != "accepted          0/0 B\n" {
+		t.Errorf("%q", out.String())
+	}
+}
+
+func TestBarFromManyGoroutines(t *testing.T) {
+	t.Parallel()
+	b, out, _ := plainBar(1000, "payments")
+	var wg sync.WaitGroup
+	for i := range int64(8) {
+		wg.Go(func() {
+			for n := range int64(125) {
+				b.Set(125*i + n)
+			}
+		})
+	}
+	wg.Wait()
+	b.Done(1000)
+	if out.String() != "accepted          1000/1000 payments\n" {
+		t.Errorf("%q", out.String())
+	}
+}
