@@ -165,6 +165,7 @@ func TestKeyLookUpIsShared(t *testing.T) {
 				}
 				statuses[i] = d.send(r).status
 			})
+			synctest.Wait() // the first, who begins the look-up, will give up
 		}
 		synctest.Wait()
 		cancel()

@@ -34,22 +34,21 @@ func (a *API) Handler() http.Handler {
 
 // finish ends a request, however it went.
 func (a *API) finish(w *answer, r *http.Request, begun time.Time) {
-	if panicked := recover(); panicked != nil {
-		if panicked == http.ErrAbortHandler {
-			w.release()
-			panic(panicked)
-		}
+	panicked := recover()
+	if panicked != nil && panicked != http.ErrAbortHandler {
 		a.cfg.Log.Error("panic in a handler of the HTTP API", slog.String("request_id", w.id), slog.Any("panic", panicked), slog.String("stack", string(debug.Stack())))
-		if w.status != 0 {
-			w.release()
-			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+		if w.status == 0 {
+			w.refuse(failed(errPanicked))
+			panicked = nil
 		}
-		w.refuse(failed(errPanicked))
 	}
 	w.release()
 	a.logCause(w, r)
 	if told := a.cfg.Observer.Request; told != nil {
 		told(a.routeOf(w, r), methodLabel(r.Method), cmp.Or(w.status, http.StatusOK), a.cfg.Clock.Now().Sub(begun))
+	}
+	if panicked != nil {
+		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
 }
 

@@ -69,9 +69,13 @@ func (k *keyring) find(ctx context.Context, secret string) (payments.APIKey, err
 		k.read(ctx, r, sum, secret, known != nil)
 	}
 	select {
-	case <-r.done:
-	case <-ctx.Done():
-		return payments.APIKey{}, payments.Errorf(payments.CodeUnavailable, "the request ended before its API key was read: %w", ctx.Err())
+	case <-r.done: // what is known is not waited for
+	default:
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return payments.APIKey{}, payments.Errorf(payments.CodeUnavailable, "the request ended before its API key was read: %w", ctx.Err())
+		}
 	}
 	if r.err == nil && !r.key.Good(now) {
 		return payments.APIKey{}, payments.Errorf(payments.CodeNotFound, "the API key has expired or was revoked")

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/document"
@@ -203,7 +205,8 @@ func TestCardNumbers(t *testing.T) {
 		"unknown member":      d.post("/v1/payments", "k", `{"card":{"number":"`+card+`"}}`),
 		"no JSON":             d.post("/v1/payments", "k", "number="+card),
 		"metadata":            d.post("/v1/payments", "k", body(`"metadata":{"`+card+`":"x"}`)),
-		"hidden in the bytes": d.post("/v1/payments", "k", body(`"description":"deadbeef-\n`+card+`"`)),
+		"hidden in the bytes": d.post("/v1/payments", "k", body(`"description":"\f`+card+`abcdefa"`)), // as bytes a hex id of 24 digits
+		"hidden in a batch":   d.post("/v1/batches", "k", strings.Replace(goodBatch, `"pm_2"`, `"pm_2","description":"\f`+card+`abcdefa"`, 1)),
 		"batch":               d.post("/v1/batches", "k", strings.Replace(goodBatch, "pm_2", card, 1)),
 		"batch's parent":      d.post("/v1/batches", "k", strings.Replace(goodBatch, "run-1", card, 1)),
 		"key":                 d.post("/v1/payments", card, goodBody),
@@ -296,6 +299,32 @@ func TestPanics(t *testing.T) {
 	d.store.setBefore(nil)
 	if got := d.get("/v1/payments"); got.status != 200 {
 		t.Errorf("afterwards: %d %s", got.status, got.body)
+	}
+}
+
+// Half an answer must not look like a whole one: the connection is cut.
+func TestPanicAfterTheAnswerBegan(t *testing.T) {
+	t.Parallel()
+	for _, value := range []any{"boom", http.ErrAbortHandler} {
+		told := 0
+		d := newDesk(t, func(c *Config) {
+			c.Docs = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte("half"))
+				panic(value)
+			})
+			c.Observer.Request = func(string, string, int, time.Duration) { told++ }
+		})
+		func() {
+			defer func() {
+				if got := recover(); got != http.ErrAbortHandler {
+					t.Errorf("%v ended in %v", value, got)
+				}
+			}()
+			d.api.Handler().ServeHTTP(httptest.NewRecorder(), newRequest("GET", "/docs", ""))
+		}()
+		if logged := strings.Contains(d.log.String(), "boom"); len(d.api.inFlight) != 0 || logged != (value == "boom") || told != 1 {
+			t.Errorf("%v: %d in flight, logged: %v, told %d times", value, len(d.api.inFlight), logged, told)
+		}
 	}
 }
 
