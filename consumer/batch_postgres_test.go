@@ -378,3 +378,29 @@ func TestBacklogOfBatchesStaysInTheStream(t *testing.T) {
 		t.Errorf("%d calls, %d under one key, %+v", all, most, f.store.open())
 	}
 }
+
+// A worker that drains tells of the batch whose last payment it settles on the way.
+func TestDrainTellsOfTheLastBatch(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	release := make(chan struct{})
+	f.gateway.submit = func(_ context.Context, p payments.Payment) {
+		if p.IdempotencyKey == "b::4" {
+			<-release
+		}
+	}
+	f.run()
+	if _, err := f.js.Publish(f.ctx(), f.Subjects.Prefix+".batch.acme", batchJSON("b", 5)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "all calls", func() bool { all, _ := f.gateway.calls(); return all == 5 && f.store.outcomes() == 4 })
+	f.stop()
+	waitFor(t, "the drain's beginning", f.stopping.Load)
+	close(release)
+	if err := <-f.ended; err != nil {
+		t.Fatal(err)
+	}
+	if got := f.store.completed(); len(got) != 1 || got[0].ID != payments.NewID("acme", "b") {
+		t.Errorf("%v", got)
+	}
+}

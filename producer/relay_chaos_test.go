@@ -101,3 +101,50 @@ func TestRelaysUnderFire(t *testing.T) {
 		})
 	}
 }
+
+// TestIntentsUnderFire runs two relays on the outbox of a lane whose stream is now full
+// and now not, while the outbox fails, and demands every intent in the stream, none
+// settled that is not there.
+func TestIntentsUnderFire(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{1, 2, 3} {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			const n = 3000
+			stream := f.subjects.StreamBulk()
+			items := children(t, 1, n)
+			outbox := &flakyOutbox{memoryOutbox: newOutbox(), rng: rand.New(rand.NewPCG(seed, 1))}
+			fire := rand.New(rand.NewPCG(seed, 3))
+			f.limit(t, stream, 1)
+			opts := quickOf(payments.LaneBulk)
+			opts.MaxQueue, opts.MaxGroup, opts.Hold = 200, 60, 20*time.Millisecond
+			stuck := make(chan struct{}, 1)
+			opts.Observer.Stuck = func(string, error) {
+				select {
+				case stuck <- struct{}{}:
+				default:
+				}
+			}
+			first, second := f.relay(t, outbox, connect(t, f.url), opts), f.relay(t, outbox, connect(t, f.url), opts)
+			running(t, first)
+			running(t, second)
+			for at, limit := 0, int64(1); at < n; at += 300 {
+				outbox.add(items[at : at+300]...)
+				first.Offer(items[at : at+300])
+				receive(t, stuck, "the word that the stream is full, or no more")
+				limit = min(limit+1+int64(fire.IntN(400)), int64(at+250)) // more than before, and never enough
+				f.limit(t, stream, limit)
+				outbox.set(func(o *memoryOutbox) { o.now = o.now.Add(time.Hour) })
+			}
+			f.limit(t, stream, -1)
+			if err := outbox.await(testContext(t), func(o *memoryOutbox) bool {
+				o.now = o.now.Add(time.Second)
+				return len(o.rows) == 0
+			}); err != nil {
+				t.Fatalf("%v; %d left", err, outbox.left())
+			}
+			f.wantItems(t, stream, items, n)
+		})
+	}
+}
