@@ -66,24 +66,32 @@ func TestSizesAreDescribed(t *testing.T) {
 type witness struct {
 	t     *testing.T
 	mu    sync.Mutex
-	seen  map[string]map[int]bool // by route
+	seen  map[string]map[int]map[string]bool // codes, by route and status
 	codes map[string]bool
 }
 
 // ask sends a request to the API behind d; route is the operation that it means, or "" for none.
 func (w *witness) ask(d *desk, route string, r *http.Request) reply {
 	w.t.Helper()
+	return w.askHandler(d.api.Handler(), route, r)
+}
+
+func (w *witness) askHandler(h http.Handler, route string, r *http.Request) reply {
+	w.t.Helper()
 	recorder := httptest.NewRecorder()
-	d.api.Handler().ServeHTTP(recorder, r)
+	h.ServeHTTP(recorder, r)
 	got := reply{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
 	apidoctest.Check(w.t, r.Method, r.URL.Path, got.status, got.header, got.body)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen[route] == nil {
-		w.seen[route] = map[int]bool{}
+		w.seen[route] = map[int]map[string]bool{}
 	}
-	w.seen[route][got.status] = true
+	if w.seen[route][got.status] == nil {
+		w.seen[route][got.status] = map[string]bool{}
+	}
 	if got.status >= 400 {
+		w.seen[route][got.status][got.code()] = true
 		w.codes[got.code()] = true
 	}
 	return got
@@ -119,10 +127,10 @@ func operations() []described {
 	}
 }
 
-// TestAnswersAreDescribed provokes every status that the document has for every operation, and every code; each answer is as the document says.
+// TestAnswersAreDescribed provokes every status and every code that the document has for every operation; each answer is as the document says.
 func TestAnswersAreDescribed(t *testing.T) {
 	t.Parallel()
-	w := &witness{t: t, seen: map[string]map[int]bool{}, codes: map[string]bool{}}
+	w := &witness{t: t, seen: map[string]map[int]map[string]bool{}, codes: map[string]bool{}}
 	for _, c := range operations() {
 		w.refusals(c)
 	}
@@ -131,8 +139,17 @@ func TestAnswersAreDescribed(t *testing.T) {
 	w.otherwise()
 	for _, route := range apidoctest.Routes(t) {
 		for _, status := range apidoctest.Statuses(t, route) {
-			if !w.seen[route][status] && !slices.Contains(elsewhere, route) {
+			if w.seen[route][status] == nil && !slices.Contains(elsewhere, route) {
 				t.Errorf("%s: %d is described, and nothing here was answered so", route, status)
+			}
+			codes := apidoctest.Codes(t, route, status)
+			if (len(codes) == 0) != (status < 400) && !slices.Contains(elsewhere, route) {
+				t.Errorf("%s: %d has the codes %v", route, status, codes)
+			}
+			for _, code := range codes {
+				if !w.seen[route][status][code] {
+					t.Errorf("%s: %d %s is described, and nothing here was answered so", route, status, code)
+				}
 			}
 		}
 	}
@@ -153,8 +170,11 @@ func (w *witness) refusals(c described) {
 	if !strings.Contains(c.route, "/v1/") {
 		got := w.ask(d, c.route, c.request())
 		w.ask(d, c.route, c.request(with("If-None-Match", got.header.Get("ETag"))))
+		w.ask(d, c.route, c.request(func(r *http.Request) { r.URL.RawQuery = "x=4242424242424242" }))
+		w.askHandler(Closed(), c.route, c.request())
 		return
 	}
+	w.askHandler(Closed(), c.route, c.request())
 	d.store.addKey("opk_none", "acme")
 	w.ask(d, c.route, c.request(func(r *http.Request) { r.Header.Del("Authorization") }))
 	w.ask(d, c.route, c.request(as("opk_none")))

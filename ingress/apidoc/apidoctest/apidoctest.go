@@ -124,6 +124,28 @@ func Scopes(t testing.TB, route string) []string {
 	return scopes
 }
 
+// Codes lists the problem codes that the document has for one status of an operation, "POST /v1/payments"; none for a status that is no refusal.
+func Codes(t testing.TB, route string, status int) []string {
+	t.Helper()
+	doc, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	method, path, _ := strings.Cut(route, " ")
+	responses, pointer := doc.responses(method, path)
+	response, _ := doc.follow(object(responses[strconv.Itoa(status)]), pointer)
+	problem := object(object(object(response["content"])["application/problem+json"])["schema"])
+	parts, _ := problem["allOf"].([]any)
+	var codes []string
+	for _, part := range parts {
+		list, _ := object(object(object(part)["properties"])["code"])["enum"].([]any)
+		for _, code := range list {
+			codes = append(codes, code.(string))
+		}
+	}
+	return codes
+}
+
 const documentURL = "urn:oncepay:openapi"
 
 // Description is the document, ready to be held against answers.
