@@ -38,6 +38,9 @@ func TestUnauthorized(t *testing.T) {
 			t.Errorf("%s is told apart: %s", name, got.body)
 		}
 	}
+	if n := d.store.count("key"); n != 3 {
+		t.Errorf("%d look-ups: only what could be a key is looked up", n)
+	}
 	for _, line := range []string{"Bearer " + acmeSecret, "bearer " + acmeSecret, "BEARER  " + acmeSecret} {
 		if got := d.send(newRequest("GET", "/v1/payments", "", func(r *http.Request) { r.Header.Set("Authorization", line) })); got.status != 200 {
 			t.Errorf("%q: %d", line, got.status)

@@ -96,6 +96,17 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
+// A client that goes away does not take the count with it that it happened to begin.
+func TestCountOutlivesItsRequest(t *testing.T) {
+	t.Parallel()
+	b := newBacklog(Config{Clock: newFakeClock(), UnpublishedMax: 10, Unpublished: func(ctx context.Context) (int64, error) { return 7, ctx.Err() }})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n := b.now(ctx); n != 7 {
+		t.Errorf("%d", n)
+	}
+}
+
 // A count that hangs holds up one request, not all.
 func TestSlowCount(t *testing.T) {
 	t.Parallel()
