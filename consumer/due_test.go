@@ -137,6 +137,10 @@ func manyAbandonedLeaveSlots(t *testing.T) {
 // One that waits to be alone keeps its lease, however long the others take.
 func TestWaitingToBeAloneKeepsTheLease(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, waitingToBeAloneKeepsTheLease)
+}
+
+func waitingToBeAloneKeepsTheLease(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Lease, c.Processor.Lease, c.Processor.CallTimeout = 60*time.Millisecond, 60*time.Millisecond, time.Millisecond
 	})
