@@ -23,7 +23,9 @@ type answer struct {
 	route  string        // "" until a route has it
 	status int           // 0 until it is sent
 	slots  chan struct{} // where it holds a place among the requests in flight; nil: nowhere
-	cause  error         // of the problem that was answered, for the log
+	crowd  *crowd        // where it is counted under keyID; nil: nowhere
+	keyID  string
+	cause  error // of the problem that was answered, for the log
 }
 
 // answering returns w as an answer, made now if the route stands alone.
@@ -58,8 +60,12 @@ func (w *answer) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// release gives the place among the requests in flight back, once.
+// release gives the places among the requests in flight back, once.
 func (w *answer) release() {
+	if w.crowd != nil {
+		w.crowd.leave(w.keyID)
+		w.crowd = nil
+	}
 	if w.slots != nil {
 		<-w.slots
 		w.slots = nil

@@ -60,6 +60,7 @@ type Config struct {
 // Bounds of what one process holds in memory and of what it asks of others at once.
 const (
 	inFlightMax = 4096   // requests that are not only waiting; 64 KiB each
+	ofOneKeyMax = 2048   // of these, requests under one API key
 	batchesMax  = 512    // of these, batches; 900 KiB each
 	waitersMax  = 10_000 // requests that wait by Prefer
 	actionsMax  = 64     // questions to Actions
@@ -71,6 +72,7 @@ type API struct {
 	mux     *http.ServeMux
 	keys    *keyring
 	rates   *rates
+	crowd   *crowd
 	backlog *backlog
 	waiting *waitingRoom
 
@@ -98,6 +100,7 @@ func New(cfg Config) (*API, error) {
 		cfg:      cfg,
 		keys:     newKeyring(cfg.Keys, cfg.Clock),
 		rates:    newRates(cfg.Rate, cfg.Burst),
+		crowd:    newCrowd(ofOneKeyMax),
 		backlog:  newBacklog(cfg),
 		waiting:  newWaitingRoom(cfg.Reader, cfg.Clock, waitersMax),
 		inFlight: make(chan struct{}, inFlightMax),

@@ -6,7 +6,7 @@
 //  1. too many requests at once (503), a card number in path, query or key (400), the Idempotency-Key of a POST, PUT, PATCH or DELETE (400): what
 //     the caller can mend without a key of the API, and what must never be read any further. RequireKey stands before every route, known or not;
 //  2. the path (404) and the method (405);
-//  3. the API key (401), its rate (429) and its scope (403); PostgreSQL away is 503, never 401;
+//  3. the API key (401), its rate and how many of its requests are in flight (429), and its scope (403); PostgreSQL away is 503, never 401;
 //  4. the query (400), the body's type, size and text (400, 413), whose it is and what its key is (400);
 //  5. the store's verdict: another request under the same key (422) before what is wrong with this one (400).
 //

@@ -154,6 +154,35 @@ func TestInFlightIsBounded(t *testing.T) {
 	}
 }
 
+// One caller, whose requests all hang, does not take everybody's places.
+func TestOneKeyDoesNotTakeAll(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.api.crowd.most = 2
+	gate, held := make(chan struct{}), make(chan struct{}, 2)
+	d.store.setBefore(func(_ context.Context, verb string) error {
+		if verb == "admit" {
+			held <- struct{}{}
+			<-gate
+		}
+		return nil
+	})
+	var group sync.WaitGroup
+	for i := range 2 {
+		group.Go(func() { d.post("/v1/payments", "order-"+string(rune('a'+i)), goodBody) })
+		<-held
+	}
+	d.get("/v1/payments").is(t, "a third", 429, "rate_limited")
+	if got := d.get("/v1/payments", as(globexSecret)); got.status != 200 {
+		t.Errorf("another caller: %d", got.status)
+	}
+	close(gate)
+	group.Wait()
+	if got := d.get("/v1/payments"); got.status != 200 || len(d.api.crowd.byKey) != 0 {
+		t.Errorf("afterwards: %d, %v", got.status, d.api.crowd.byKey)
+	}
+}
+
 func TestObserver(t *testing.T) {
 	t.Parallel()
 	type seen struct {

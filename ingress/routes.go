@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/oncepay/oncepay/payments"
 )
@@ -92,6 +93,7 @@ func (c *call) tenant() string { return c.apiKey.TenantID }
 func (a *API) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{w: answering(w), r: r}
+		defer c.w.release()
 		c.w.route = rt.Path
 		p := a.identify(c, rt.Route)
 		if p == nil {
@@ -121,6 +123,12 @@ func (a *API) identify(c *call, rt Route) (p *problem) {
 		p.retryAfter = wait
 		return p
 	}
+	if !a.crowd.enter(c.apiKey.ID) {
+		p = refuse(CodeRateLimited, "this API key has too many requests at once; repeat the same request, under the same key if it has one")
+		p.retryAfter = time.Second
+		return p
+	}
+	c.w.crowd, c.w.keyID = a.crowd, c.apiKey.ID
 	if !c.apiKey.Allows(rt.Scope) {
 		return refuse(CodeForbidden, "this API key lacks the scope "+string(rt.Scope))
 	}
