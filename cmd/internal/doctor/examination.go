@@ -29,6 +29,7 @@ var table = []check{
 	{name: "tickets", needs: []string{"schema"}, run: checkTickets},
 	{name: "due", needs: []string{"schema"}, run: checkDue},
 	{name: "outbox", needs: []string{"schema"}, run: checkOutbox},
+	{name: "unpublished", needs: []string{"schema"}, run: checkUnpublished},
 	{name: "attention", needs: []string{"schema"}, run: checkAttention},
 
 	{name: "nats", run: checkNATS},

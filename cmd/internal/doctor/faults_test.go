@@ -27,7 +27,7 @@ func TestFaults(t *testing.T) {
 	s := startServices(t)
 	for name, test := range map[string]func(*testing.T, *services){
 		"healthy": testHealthy, "not migrated": testNotMigrated, "newer schema": testNewerSchema, "other namespace": testOtherNamespace,
-		"tickets": testTickets, "due": testDue, "outbox": testOutbox, "attention": testAttention, "privileges": testPrivileges, "password": testPassword,
+		"tickets": testTickets, "due": testDue, "outbox": testOutbox, "unpublished": testUnpublished, "attention": testAttention, "privileges": testPrivileges, "password": testPassword,
 		"PostgreSQL away": testPostgresAway, "PostgreSQL silent": testPostgresSilent, "locked": testLocked, "no fsync": testNoFsync, "a standby": testReadOnly,
 		"no JetStream": testNoJetStream, "streams missing": testStreamsMissing, "duplicate window": testDuplicateWindow, "durable": testDurable,
 		"not synced": testNotSynced, "sync unseen": testSyncUnseen, "NATS away": testNATSAway, "NATS silent": testNATSSilent, "stream full": testStreamFull,
@@ -105,6 +105,18 @@ func testOutbox(t *testing.T, s *services) {
 	w.expect(map[string]expectation{"outbox": is(Warning, "1 message not published yet, the oldest of 2h0m", "is a relay running")})
 	w.sql(`UPDATE payment_events SET at = now()`)
 	w.expect(map[string]expectation{"outbox": is(OK, "1 message on the way")})
+}
+
+func testUnpublished(t *testing.T, s *services) {
+	w := s.world(t)
+	id := hex(payments.NewID("acme", "k"))
+	w.sql(payment("k", "requires_capture", ""), `UPDATE payments SET created_at = now() - interval '2 hours'`,
+		`INSERT INTO outbox_intents (lane, tenant_id, payment_id) VALUES (2, 'acme', '\x`+id+`')`)
+	w.expect(map[string]expectation{"unpublished": is(Warning, "1 payment accepted and not published, the oldest of 2h0m", "does a relay run")})
+	w.sql(`UPDATE payments SET created_at = now()`)
+	w.expect(map[string]expectation{"unpublished": is(OK, "1 payment on the way")})
+	w.values["ONCEPAY_UNPUBLISHED_MAX"] = "1"
+	w.expect(map[string]expectation{"unpublished": is(Failed, "ONCEPAY_UNPUBLISHED_MAX is reached", "answers 503")})
 }
 
 func testAttention(t *testing.T, s *services) {
@@ -190,7 +202,8 @@ func testLocked(t *testing.T, s *services) {
 		t.Fatal(err)
 	}
 	// Of what reads all payments nothing is concluded; what reads others has its answer.
-	w.expect(map[string]expectation{"tickets": is(Warning, "did not answer in time", "lock timeout", "--timeout"), "attention": is(Warning, "did not answer in time")})
+	w.expect(map[string]expectation{"tickets": is(Warning, "did not answer in time", "lock timeout", "--timeout"), "attention": is(Warning, "did not answer in time"),
+		"unpublished": is(Warning, "did not answer in time")})
 }
 
 func testNoFsync(t *testing.T, s *services) {

@@ -232,6 +232,34 @@ func judgeOutbox(n int, oldest time.Duration) verdict {
 	return good("%s on the way, the oldest of %s ago", count(n, "message"), age(oldest))
 }
 
+// checkUnpublished: these payments are accepted and will be made; what waits is the copy that goes into their stream. Over the setting's number the
+// API turns callers away.
+func checkUnpublished(ctx context.Context, x *examination) verdict {
+	ctx, cancel := x.limited(ctx)
+	defer cancel()
+	n, oldest, err := x.backlog(ctx, `SELECT (SELECT count(*) FROM (SELECT FROM outbox_intents LIMIT 10000000) o), coalesce((
+		SELECT extract(epoch FROM now() - min(p.created_at)) FROM (
+			(SELECT * FROM outbox_intents WHERE lane = 1 ORDER BY id LIMIT 1) UNION ALL (SELECT * FROM outbox_intents WHERE lane = 2 ORDER BY id LIMIT 1)) o
+		JOIN payments p ON p.tenant_id = o.tenant_id AND p.id = o.payment_id), 0)::float8`)
+	if err != nil {
+		return x.unfinished(err)
+	}
+	return judgeUnpublished(n, x.settings.Unpublished, oldest)
+}
+
+func judgeUnpublished(n int, most int64, oldest time.Duration) verdict {
+	const remedy = "is NATS there, has its stream room (stream_space), and does a relay run? The payments are made all the same"
+	switch {
+	case n == 0:
+		return good("every accepted payment has its copy in the stream")
+	case int64(n) >= most:
+		return bad(remedy+"; until fewer wait the HTTP API answers 503", "%s accepted and not published, the oldest of %s ago: ONCEPAY_UNPUBLISHED_MAX is reached", count(n, "payment"), age(oldest))
+	case oldest > overdue:
+		return warn(remedy, "%s accepted and not published, the oldest of %s ago", count(n, "payment"), age(oldest))
+	}
+	return good("%s on the way to the stream, the oldest of %s ago", count(n, "payment"), age(oldest))
+}
+
 // backlog asks for a number and the age of the oldest in seconds.
 func (x *examination) backlog(ctx context.Context, sql string) (n int, oldest time.Duration, err error) {
 	var seconds float64
