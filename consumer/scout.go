@@ -35,7 +35,7 @@ const (
 // their next payments, unclaimed: Take serves tenants in turn. The message itself, when its turn comes, finds its row and is acked.
 //
 // The scout only accelerates, and nothing depends on it. It never acks, buries or erases, and leaves whatever is not a clean new intent to the
-// lane. While there is no backlog, or only one tenant, it asks for next to nothing.
+// lane; batches, which have subjects of their own, come in the stream's order. While there is no backlog, or only one tenant, it asks for next to nothing.
 type scout struct {
 	w     *Worker
 	lane  *lane
