@@ -29,6 +29,7 @@ type Metrics struct {
 	streamBytes  *prometheus.GaugeVec
 	trimmed      *prometheus.CounterVec
 	trimHeld     *prometheus.CounterVec
+	completed    prometheus.Counter
 	requests     *prometheus.CounterVec
 	requestTime  *prometheus.HistogramVec
 }
@@ -52,6 +53,7 @@ func NewMetrics() *Metrics {
 		eventsFailed: prometheus.NewCounter(prometheus.CounterOpts{Name: "oncepay_outbox_failed_total", Help: "Publishes of outbox items that failed or stayed unclear; each is tried again."}),
 		streamBytes:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "oncepay_stream_bytes", Help: "Bytes that a stream of intents holds."}, []string{"stream"}),
 		trimmed:      counters("stream_trimmed_messages_total", "Acked messages taken off a stream.", "stream"),
+		completed:    prometheus.NewCounter(prometheus.CounterOpts{Name: "oncepay_batches_completed_total", Help: "Batches of which this process told that every payment has its outcome."}),
 		requests:     counters("http_requests_total", "Requests to the HTTP API, by route, method and status.", "route", "method", "status"),
 		requestTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "oncepay_http_request_seconds", Help: "From the request's header to the end of its answer, waiting by Prefer included.",
@@ -60,7 +62,7 @@ func NewMetrics() *Metrics {
 		trimHeld: counters("stream_trim_held_total", "Looks at which a stream should have been trimmed and could not be, by what held it.", "stream", "why"),
 	}
 	m.Registry.MustRegister(m.messages, m.settled, m.observations, m.taken, m.deadLetters, m.panics, m.inFlight, m.latency, m.eventsSent, m.eventsFailed,
-		m.streamBytes, m.trimmed, m.trimHeld, m.requests, m.requestTime,
+		m.streamBytes, m.trimmed, m.trimHeld, m.completed, m.requests, m.requestTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -109,10 +111,11 @@ func (m *Metrics) Observer() consumer.Observer {
 				m.deadLetters.WithLabelValues(string(payments.ReasonAttemptsExhausted)).Inc()
 			}
 		},
-		Taken:    func(l payments.Lane, n int) { m.taken.WithLabelValues(l.String()).Add(float64(n)) },
-		Buried:   func(r payments.Reason) { m.deadLetters.WithLabelValues(string(r)).Inc() },
-		Panicked: m.panics.Inc,
-		InFlight: func(n int) { m.inFlight.Set(float64(n)) },
+		Taken:     func(l payments.Lane, n int) { m.taken.WithLabelValues(l.String()).Add(float64(n)) },
+		Buried:    func(r payments.Reason) { m.deadLetters.WithLabelValues(string(r)).Inc() },
+		Panicked:  m.panics.Inc,
+		Completed: func(n int) { m.completed.Add(float64(n)) },
+		InFlight:  func(n int) { m.inFlight.Set(float64(n)) },
 	}
 }
 

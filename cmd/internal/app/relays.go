@@ -116,6 +116,13 @@ func (v *service) relayOptions() producer.RelayOptions {
 			}
 		},
 		Failed: func(_ string, n int, _ error) { v.metrics.eventsFailed.Add(float64(n)) },
+		Stuck: func(stream string, err error) {
+			if err != nil {
+				v.log.Warn("a stream takes nothing; what is to be published on it waits in PostgreSQL", "stream", stream, "error", err)
+				return
+			}
+			v.log.Info("a stream takes messages again", "stream", stream)
+		},
 	}}
 }
 
