@@ -55,12 +55,12 @@ func (p *Plan) number(key string) (int, bool) {
 	digits, ok := strings.CutPrefix(key, p.Run+".")
 	i := 0
 	for _, c := range []byte(digits) {
-		if c < '0' || c > '9' || i >= len(p.hashes) {
+		if c < '0' || c > '9' || i >= p.chunks.n {
 			return 0, false
 		}
 		i = 10*i + int(c-'0')
 	}
-	return i, ok && i < len(p.hashes) && key == Key(p.Run, i)
+	return i, ok && i < p.chunks.n && key == Key(p.Run, i)
 }
 
 // ForeignError is a run under whose key there are batches that the file has not.

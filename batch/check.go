@@ -2,7 +2,6 @@ package batch
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"io"
 )
@@ -15,11 +14,11 @@ type Plan struct {
 	Sums   map[string]Sum // by currency
 
 	source Source
-	hashes [][sha256.Size]byte // of each chunk's request
+	chunks chunkSums // of each chunk's request
 }
 
 // Batches is how many requests the file becomes.
-func (p *Plan) Batches() int { return len(p.hashes) }
+func (p *Plan) Batches() int { return p.chunks.n }
 
 // FileOptions say what a file is.
 type FileOptions struct {
@@ -50,9 +49,10 @@ func Check(ctx context.Context, source Source, o FileOptions) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		plan.hashes, body = append(plan.hashes, next.sum), next.body
+		plan.chunks.add(next.sum)
+		body = next.body
 	}
-	if len(c.found.list) == 0 && len(plan.hashes) == 0 {
+	if len(c.found.list) == 0 && plan.chunks.n == 0 {
 		_ = c.found.add(Fault{Message: "the file holds no payment"})
 	}
 	if err := c.found.err(); err != nil {

@@ -202,8 +202,8 @@ func (f *follower) totals() (all Totals) {
 
 // compare checks that what was followed is the whole run.
 func (f *follower) compare(all Totals) error {
-	if all.Batches != len(f.plan.hashes) || all.Payments != f.plan.Rows {
-		return fmt.Errorf("the API shows %d batches with %d payments of this run, and the file has %d with %d: run the same command again", all.Batches, all.Payments, len(f.plan.hashes), f.plan.Rows)
+	if all.Batches != f.plan.chunks.n || all.Payments != f.plan.Rows {
+		return fmt.Errorf("the API shows %d batches with %d payments of this run, and the file has %d with %d: run the same command again", all.Batches, all.Payments, f.plan.chunks.n, f.plan.Rows)
 	}
 	return nil
 }

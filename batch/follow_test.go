@@ -56,9 +56,17 @@ func (s *shelf) Batches(ctx context.Context, run, cursor string, limit int) (pag
 	return page, ctx.Err()
 }
 
+// unsummed are so many chunks of no matter what.
+func unsummed(n int) (s chunkSums) {
+	for range n {
+		s.add([32]byte{})
+	}
+	return s
+}
+
 func newShelf(batches int) *shelf {
 	p := &Plan{Run: "run", Rows: int64(batches) * ChunkRows, Format: CSV}
-	p.hashes = make([][32]byte, batches)
+	p.chunks = unsummed(batches)
 	return &shelf{plan: p, clock: &clock{now: time.Unix(0, 0)}, takes: 50 * time.Millisecond}
 }
 
@@ -181,13 +189,13 @@ func TestFollowKnowsOtherBatches(t *testing.T) {
 	s := newShelf(300)
 	s.status = func(int, time.Time) payments.Status { return payments.StatusSucceeded }
 	known := s.plan
-	s.plan = &Plan{Run: "run", Rows: known.Rows + ChunkRows, hashes: make([][32]byte, 301)} // what the door shows
+	s.plan = &Plan{Run: "run", Rows: known.Rows + ChunkRows, chunks: unsummed(301)} // what the door shows
 	_, err := Follow(t.Context(), known, s, FollowOptions{Patience: s.clock.patience(time.Minute)})
 	var foreign *ForeignError
 	if !errors.As(err, &foreign) {
 		t.Errorf("%v", err)
 	}
-	s.plan = &Plan{Run: "run", Rows: known.Rows - ChunkRows, hashes: make([][32]byte, 299)}
+	s.plan = &Plan{Run: "run", Rows: known.Rows - ChunkRows, chunks: unsummed(299)}
 	if _, err = Follow(t.Context(), known, s, FollowOptions{Patience: s.clock.patience(time.Minute)}); err == nil || !strings.Contains(err.Error(), "299 batches") {
 		t.Errorf("%v", err)
 	}
@@ -195,7 +203,7 @@ func TestFollowKnowsOtherBatches(t *testing.T) {
 
 func TestPlanNumber(t *testing.T) {
 	t.Parallel()
-	p := &Plan{Run: "run", hashes: make([][32]byte, 1_000_002)}
+	p := &Plan{Run: "run", chunks: unsummed(1_000_002)}
 	for _, i := range []int{0, 7, 999_999, 1_000_001} {
 		if got, ok := p.number(Key("run", i)); !ok || got != i {
 			t.Errorf("%d: %d, %v", i, got, ok)

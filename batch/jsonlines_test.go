@@ -180,8 +180,17 @@ func TestCSVAndJSONLinesAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fmt.Sprint(ofCSV.hashes) != fmt.Sprint(ofLines.hashes) || fmt.Sprint(ofCSV.Sums) != fmt.Sprint(ofLines.Sums) || ofCSV.Rows != int64(len(table)) {
+		if !equalSums(ofCSV, ofLines) || fmt.Sprint(ofCSV.Sums) != fmt.Sprint(ofLines.Sums) || ofCSV.Rows != int64(len(table)) {
 			t.Fatalf("%v\n%v", ofCSV, ofLines)
 		}
 	})
+}
+
+func equalSums(a, b *Plan) bool {
+	for i := range a.Batches() {
+		if !b.chunks.is(i, a.chunks.blocks[i/sumsBlock][i%sumsBlock]) {
+			return false
+		}
+	}
+	return a.Batches() == b.Batches()
 }

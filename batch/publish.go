@@ -126,11 +126,11 @@ func (p *publisher) read(ctx context.Context, c *chunks) error {
 	for i := 0; ; i++ {
 		next, err := c.next(ctx, nil)
 		switch {
-		case errors.Is(err, io.EOF) && i == len(p.plan.hashes):
+		case errors.Is(err, io.EOF) && i == p.plan.chunks.n:
 			return p.release(ctx, held)
 		case errors.Is(err, io.EOF):
-			return fmt.Errorf("%w: it has %d batches of %d rows where it had %d; nothing that was changed was sent", ErrChanged, i, ChunkRows, len(p.plan.hashes))
-		case errors.Is(err, errStop), err == nil && (i >= len(p.plan.hashes) || next.sum != p.plan.hashes[i]):
+			return fmt.Errorf("%w: it has %d batches of %d rows where it had %d; nothing that was changed was sent", ErrChanged, i, ChunkRows, p.plan.chunks.n)
+		case errors.Is(err, errStop), err == nil && !p.plan.chunks.is(i, next.sum):
 			return fmt.Errorf("%w: from row %d on it is not what was checked; nothing that was changed was sent", ErrChanged, int64(i)*ChunkRows+1)
 		case err != nil:
 			return err
