@@ -68,7 +68,7 @@ func Publish(ctx context.Context, plan *Plan, door Door, o PublishOptions) (Sent
 		defer close(p.ready)
 		return p.read(groupCtx, c)
 	})
-	for range o.Concurrency {
+	for range min(max(o.Concurrency, 1), ConcurrencyMax) {
 		group.Go(func() error {
 			for next := range p.ready {
 				err := p.send(groupCtx, next)

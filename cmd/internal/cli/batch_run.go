@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -138,7 +139,10 @@ func (r *batchRun) pay(ctx context.Context, plan *batch.Plan, door *batch.Client
 	if err != nil {
 		bar.Abandon()
 		far := fmt.Sprintf("%d of %d payments are accepted", sent.Rows, plan.Rows)
-		if ctx.Err() == nil {
+		switch {
+		case ctx.Err() == nil && sent.Batches == 0 && wrongSettings(err):
+			return &app.UsageError{Text: err.Error() + "; nothing was sent"}
+		case ctx.Err() == nil:
 			return NewExit(exitFailed, "oncepay: "+err.Error()+" ("+far+" by this call)")
 		}
 		return interrupted(ctx, err, far)
@@ -151,6 +155,16 @@ func (r *batchRun) pay(ctx context.Context, plan *batch.Plan, door *batch.Client
 		return r.printRun(plan, &sent, nil)
 	}
 	return r.follow(ctx, plan, door, sent)
+}
+
+// wrongSettings reports whether the API's address or key must be changed first.
+func wrongSettings(err error) bool {
+	var problem *batch.ProblemError
+	if !errors.As(err, &problem) {
+		return false
+	}
+	redirect := problem.Status >= 300 && problem.Status < 400
+	return redirect || problem.Status == http.StatusUnauthorized || problem.Status == http.StatusForbidden
 }
 
 func (r *batchRun) follow(ctx context.Context, plan *batch.Plan, door *batch.Client, sent batch.Sent) error {

@@ -208,7 +208,7 @@ func TestBatchRun(t *testing.T) {
 	// A key that may do nothing here.
 	other := b.json("keys", "create", "--tenant", "demo", "--scopes", "payments:read")["key"].(string)
 	r = b.run("batch", "run", name, "--key", "new", "--api-url", address, "--api-key", other)
-	if r.code != exitFailed || !strings.Contains(r.err, "needs the scopes batches:write and payments:read") || strings.Contains(r.err, other) {
+	if r.code != exitUsage || !strings.Contains(r.err, "nothing was sent") || !strings.Contains(r.err, "needs the scopes batches:write and payments:read") || strings.Contains(r.err, other) {
 		t.Errorf("%+v", r)
 	}
 }

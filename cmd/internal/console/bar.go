@@ -80,9 +80,16 @@ func (b *Bar) Set(n int64) {
 // line prints how far it is; the rate leaves out what was there at the start.
 func (b *Bar) line(now time.Time) {
 	text := fmt.Sprintf("%-17s %d/%d %s", b.label, b.at, b.total, b.unit)
+	if b.unit == Bytes {
+		text = fmt.Sprintf("%-17s %.1f/%.1f MB", b.label, float64(b.at)/1e6, float64(b.total)/1e6)
+	}
 	if took, done := now.Sub(b.began).Seconds(), b.at-max(b.first, 0); took > 0 && done > 0 {
 		rate := float64(done) / took
-		text += fmt.Sprintf(", %.0f/s", rate)
+		if b.unit == Bytes {
+			text += fmt.Sprintf(", %.1f MB/s", rate/1e6)
+		} else {
+			text += fmt.Sprintf(", %.0f/s", rate)
+		}
 		if left := b.total - b.at; left > 0 {
 			text += ", " + (time.Duration(float64(left)/rate) * time.Second).String() + " left"
 		}

@@ -68,7 +68,14 @@ func TestBarOfNothing(t *testing.T) {
 	b.Set(0)
 	b.Set(10)
 	b.Done(10)
-	if out.String() != "accepted          0/0 B\n" {
+	if out.String() != "accepted          0.0/0.0 MB\n" {
+		t.Errorf("%q", out.String())
+	}
+	b, out, pass := plainBar(5_000_000, Bytes)
+	b.Set(0)
+	pass(2 * time.Second)
+	b.Set(3_000_000)
+	if out.String() != "accepted          3.0/5.0 MB, 1.5 MB/s, 1s left\n" {
 		t.Errorf("%q", out.String())
 	}
 }
