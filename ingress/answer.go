@@ -84,6 +84,11 @@ func (w *answer) send(status int, media string, body []byte) {
 // document sends a document.
 func (w *answer) document(status int, doc any) *problem {
 	body, err := schema.Marshal(doc)
+	return w.written(status, body, err)
+}
+
+// written sends a document that was written, if it could be.
+func (w *answer) written(status int, body []byte, err error) *problem {
 	if err != nil {
 		return failed(payments.Errorf(payments.CodeInternal, "the answer cannot be written: %w", err))
 	}

@@ -120,7 +120,8 @@ func (a *API) sendPayment(c *call, status int, p payments.Payment) *problem {
 	if p.Status == payments.StatusRequiresAction && a.cfg.Actions != nil {
 		a.addAction(c.r.Context(), p, &doc)
 	}
-	return c.w.document(status, doc)
+	body, err := schema.EncodePayment(doc)
+	return c.w.written(status, body, err)
 }
 
 func (a *API) addAction(ctx context.Context, p payments.Payment, doc *schema.Payment) {

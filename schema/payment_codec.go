@@ -8,6 +8,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// EncodePayment writes the document of a payment, byte for byte as [Marshal] does and in a fraction of the time.
+func EncodePayment(p Payment) ([]byte, error) {
+	if p.NextAction != nil || p.ClientSecret != nil || p.Events != nil {
+		return Marshal(p)
+	}
+	w := writer{out: make([]byte, 0, 1024)}
+	if w.payment(p); w.err != nil {
+		return nil, w.err
+	}
+	return w.out, nil
+}
+
 // payment writes the document of a payment as [Marshal] does, member by member:
 // every payment has an event, and finding out what a struct looks like took
 // longer than writing it. NextAction, ClientSecret and Events are left out.

@@ -22,11 +22,17 @@ type relays struct {
 	set []*producer.Relay
 }
 
+// copiesGather is how long a busy relay lets copies of intents gather. Nobody waits for them, since the tickets are due already, and each group costs
+// the disk several syncs, which accepting more payments then waits for.
+const copiesGather = 150 * time.Millisecond
+
 // newRelays makes the relays on a connection; options are the same for all, but for the lane.
 func newRelays(store *postgres.Store, nc *nats.Conn, subjects schema.Subjects, options producer.RelayOptions) (*relays, error) {
 	r := &relays{all: map[payments.OutboxKind]map[payments.Lane]*producer.Relay{}}
 	add := func(outbox payments.Outbox, kinds []payments.OutboxKind, lane payments.Lane) error {
-		options.Lane = lane
+		if options.Lane = lane; lane != 0 {
+			options.Gather = copiesGather
+		}
 		one, err := producer.NewRelay(outbox, nc, subjects, options)
 		if err != nil {
 			return err

@@ -4,9 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"io"
+	"errors"
 	"net"
-	"net/http"
 	"strconv"
 	"time"
 )
@@ -45,11 +44,38 @@ func (c *httpClient) post(path, secret, key string, body []byte) (status int, er
 	if _, err := c.conn.Write(c.out.Bytes()); err != nil {
 		return 0, err
 	}
-	answer, err := http.ReadResponse(c.in, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	_, err = io.Copy(io.Discard, answer.Body)
-	return answer.StatusCode, err
+	return c.answer()
 }
+
+// answer reads the status of an answer whose length its header tells, and passes over the rest of it.
+func (c *httpClient) answer() (status int, err error) {
+	length := -1
+	for first := true; ; first = false {
+		line, err := c.in.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		switch name, value, _ := bytes.Cut(line, []byte(":")); {
+		case first:
+			if len(line) < 12 {
+				return 0, errNoAnswer
+			}
+			if status, err = strconv.Atoi(string(line[9:12])); err != nil {
+				return 0, errNoAnswer
+			}
+		case len(line) == 0:
+			if length < 0 {
+				return 0, errNoAnswer
+			}
+			_, err := c.in.Discard(length)
+			return status, err
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil || length < 0 {
+				return 0, errNoAnswer
+			}
+		}
+	}
+}
+
+var errNoAnswer = errors.New("the server's answer is not one that the benchmark can read")
