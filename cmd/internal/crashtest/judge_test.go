@@ -19,6 +19,7 @@ import (
 type account struct {
 	oracle.Run
 	Letters    []payments.DeadLetter
+	Told       []schema.Event // of batches, which the oracle does not know
 	Violations []postgres.Violation
 	Summary    stripesim.Summary
 }
@@ -84,6 +85,10 @@ func (w *world) readEvents(ctx context.Context, a *account) {
 		e, err := schema.DecodeEvent(m.Data())
 		if err != nil {
 			w.Fatalf("an event cannot be read: %v", err)
+		}
+		if e.Type == schema.EventBatchCompleted {
+			a.Told = append(a.Told, e)
+			continue
 		}
 		var data struct {
 			Status payments.Status `json:"status"`

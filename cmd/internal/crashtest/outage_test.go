@@ -39,23 +39,7 @@ func TestOutages(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute+2*away)
 	defer cancel()
-	pg, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{FastUnsafe: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = pg.Close() })
-	broker, err := devstack.StartNATS(devstack.NATSOptions{FastUnsafe: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = broker.Close() })
-	if err := pg.CreateDatabase(ctx, "outage"); err != nil {
-		t.Fatal(err)
-	}
-	if err := migrations.Up(ctx, pg.DSN("outage")); err != nil {
-		t.Fatal(err)
-	}
-	w := newWorldAt(t, place{dsn: pg.DSN("outage"), nats: broker.URL(), times: pace})
+	w, pg, broker := newFragileWorld(ctx, t, pace)
 	if err := w.sim.SetLimits(stripesim.Limits{LatencyMS: 400}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +74,28 @@ func TestOutages(t *testing.T) {
 	if len(a.Charges) != 2*each {
 		t.Errorf("%d charges, want %d", len(a.Charges), 2*each)
 	}
+}
+
+// newFragileWorld is a world on servers of its own, which may go away.
+func newFragileWorld(ctx context.Context, t *testing.T, pace times) (*world, *devstack.Postgres, *devstack.NATS) {
+	t.Helper()
+	pg, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{FastUnsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pg.Close() })
+	broker, err := devstack.StartNATS(devstack.NATSOptions{FastUnsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	if err := pg.CreateDatabase(ctx, "outage"); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrations.Up(ctx, pg.DSN("outage")); err != nil {
+		t.Fatal(err)
+	}
+	return newWorldAt(t, place{dsn: pg.DSN("outage"), nats: broker.URL(), times: pace}), pg, broker
 }
 
 // TestStripeAway cuts every connection to Stripe for longer than two leases, with hundreds of payments on their way, and every new one.

@@ -30,7 +30,7 @@ type script struct {
 	Kill bool `json:"kill"`
 }
 
-// says are the lines of a worker process: "ready", "at <step> <id>", and "step <step> <id>" for whatever follows.
+// says are the lines of a worker process: "ready <its HTTP address>", "at <step> <id>", and "step <step> <id>" for whatever follows.
 const (
 	saysReady = "ready"
 	saysAt    = "at"
@@ -62,7 +62,7 @@ func workerProcess() int {
 		stop()
 	}()
 	err = app.Serve(ctx, settings, app.NewLog(os.Stderr, settings.LogLevel), app.ServeOptions{
-		Ready:  func(string, string) { fmt.Println(saysReady) },
+		Ready:  func(http, _ string) { fmt.Println(saysReady, http) },
 		OnStep: s.onStep(goOn),
 	})
 	if err != nil {
@@ -119,8 +119,8 @@ type process struct {
 	lines []string
 }
 
-// spawn starts a worker process in the world; it ends with the test, however that ends.
-func (w *world) spawn(s script) *process {
+// spawn starts a worker process in the world, with settings of its own beside the world's; it ends with the test, however that ends.
+func (w *world) spawn(s script, settings ...string) *process {
 	w.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -143,6 +143,7 @@ func (w *world) spawn(s script) *process {
 		"ONCEPAY_RETRY_FIRST="+w.times.backoff.First.String(), "ONCEPAY_RETRY_MAX="+w.times.backoff.Max.String(), "ONCEPAY_LOOK_WITHIN="+w.times.backoff.SoonMax.String(),
 		"ONCEPAY_STREAM_MAX_BYTES="+fmt.Sprint(w.streamSettings().StreamMaxBytes), "ONCEPAY_HTTP_ADDR=off", "ONCEPAY_CONCURRENCY=64",
 		"ONCEPAY_DRAIN=2s", "ONCEPAY_LOG_LEVEL=warn", "ONCEPAY_STRIPE_RATE=0")
+	p.command.Env = append(p.command.Env, settings...)
 	p.command.Stderr = w.logs
 	if p.pipe, err = p.command.StdinPipe(); err != nil {
 		w.Fatal(err)

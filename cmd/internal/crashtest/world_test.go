@@ -283,7 +283,7 @@ func (w *world) await(what string, done func() (bool, string)) {
 	}
 }
 
-// rest waits until nothing is left to do: no ticket, no item in the outbox, no message that is not acked. All the while, whoever must be acted
+// rest waits until nothing is left to do: no ticket, no item in an outbox, no batch to be told, no message that is not acked. All the while, whoever must be acted
 // on has a ticket, and nobody else has.
 func (w *world) rest() {
 	w.Helper()
@@ -305,10 +305,17 @@ func (w *world) resting(ctx context.Context) (bool, string) {
 		counts, _ := w.store.CountByStatus(ctx, tenant)
 		return false, fmt.Sprintf("%d tickets, %v, error %v", tickets, counts, err)
 	}
+	if open, err := w.store.OpenBatches(ctx, payments.BatchRef{}, 1); err != nil || len(open) > 0 {
+		return false, fmt.Sprintf("batch %v is not told, error %v", open, err)
+	}
 	if depth, err := w.store.OutboxDepth(ctx); err != nil || depth > 0 {
 		return false, fmt.Sprintf("%d items in the outbox, error %v", depth, err)
 	}
-	return true, ""
+	// What was accepted over HTTP, or as a batch, is published after it is stored.
+	if n, err := w.store.Unpublished(ctx); err != nil || n > 0 {
+		return false, fmt.Sprintf("%d accepted payments are not published, error %v", n, err)
+	}
+	return w.drained(ctx)
 }
 
 // drained reports whether every message of both lanes is acked.

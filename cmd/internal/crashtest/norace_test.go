@@ -1,0 +1,6 @@
+//go:build !race
+
+package crashtest
+
+// scale divides the load of tests that are about numbers.
+const scale = 1
