@@ -104,7 +104,6 @@ type answer struct {
 	retryAfter string
 	document   struct {
 		ID       string `json:"id"`
-		Status   string `json:"status"`
 		Code     string `json:"code"`
 		Amount   int64  `json:"amount"`
 		Payments []struct {
@@ -165,7 +164,7 @@ func (c *caller) send(ctx context.Context, addr string, p parcel, prefer string)
 	a.status, a.replayed = response.StatusCode, response.Header.Get("Idempotent-Replayed") == "true"
 	a.retryAfter = response.Header.Get("Retry-After")
 	if err := json.Unmarshal(body, &a.document); err != nil {
-		return a, fmt.Errorf("%d with a body that is no document: %q", a.status, body)
+		c.Errorf("%s: %d with a body that is no document: %q", p.key, a.status, body)
 	}
 	return a, nil
 }
@@ -211,9 +210,6 @@ func (c *caller) insist(p parcel, prefer string, at func() string) (t tries) {
 		switch {
 		case ctx.Err() != nil:
 			c.Errorf("%s was not accepted in time: %v %d", p.key, err, t.status)
-			return t
-		case err != nil && strings.Contains(err.Error(), "no document"):
-			c.Errorf("%s: %v", p.key, err)
 			return t
 		case err != nil:
 			t.unknown++
