@@ -15,23 +15,26 @@ import (
 func (w *world) mustPay(deadLetters int, parcels ...parcel) account {
 	w.Helper()
 	a := w.mustBeGood(deadLetters)
-	want, batches := 0, map[string]parcel{}
+	want := 0
 	for _, p := range parcels {
 		want += len(p.orders)
-		if p.batch() {
-			batches[p.id()] = p
-		}
 	}
 	if len(a.Charges) != want || len(a.Payments) != want {
 		w.Errorf("%d charges of %d payments, want %d of each", len(a.Charges), len(a.Payments), want)
 	}
-	w.mustBeTold(a, batches)
+	w.mustBeTold(a, parcels)
 	return a
 }
 
 // mustBeTold wants one completion of each batch in the stream, under one id however often it stands there.
-func (w *world) mustBeTold(a account, batches map[string]parcel) {
+func (w *world) mustBeTold(a account, parcels []parcel) {
 	w.Helper()
+	batches := map[string]parcel{}
+	for _, p := range parcels {
+		if p.batch() {
+			batches[p.id()] = p
+		}
+	}
 	told := map[string]string{}
 	for _, e := range a.Told {
 		p, known := batches[e.Subject]
@@ -54,14 +57,23 @@ func (w *world) mustBeTold(a account, batches map[string]parcel) {
 		if err := json.Unmarshal(e.Data, &state); err != nil {
 			w.Fatal(err)
 		}
-		sum := int64(0)
+		count, sum := map[payments.Status]int{}, map[payments.Status]int64{}
 		for _, o := range p.orders {
-			sum += o.Money.Amount
+			status := payments.StatusSucceeded
+			if o.Declines {
+				status = payments.StatusFailed
+			}
+			count[status]++
+			sum[status] += o.Money.Amount
 		}
-		all := state.ByStatus[payments.StatusSucceeded]
 		if e.ID != schema.EventID(p.id(), 1, schema.EventBatchCompleted) || e.Sequence != 1 || !state.Complete || state.Count != len(p.orders) ||
-			len(state.ByStatus) != 1 || all.Count != len(p.orders) || all.Amount["usd"] != sum {
+			len(state.ByStatus) != len(count) {
 			w.Errorf("%s of %d payments is told as %s, sequence %d: %s", p.key, len(p.orders), e.ID, e.Sequence, e.Data)
+		}
+		for status, total := range state.ByStatus {
+			if total.Count != count[status] || total.Amount["usd"] != sum[status] {
+				w.Errorf("%s has %d of %s, over %d: %s", p.key, count[status], status, sum[status], e.Data)
+			}
 		}
 	}
 	for id, p := range batches {

@@ -103,9 +103,10 @@ type answer struct {
 	replayed   bool
 	retryAfter string
 	document   struct {
-		ID       string `json:"id"`
-		Code     string `json:"code"`
-		Amount   int64  `json:"amount"`
+		ID       string   `json:"id"`
+		Code     string   `json:"code"`
+		Amount   int64    `json:"amount"`
+		Differs  []string `json:"differs"`
 		Payments []struct {
 			ID             string `json:"id"`
 			IdempotencyKey string `json:"idempotency_key"`
