@@ -178,26 +178,30 @@ func TestBatchFileKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, outageTimes)
 	w.watchCompletions()
-	const rows = 2500
+	const rows = 2500 / scale
 	seed := seedOf(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	addr := w.spawnDoor().address()
 	f := &fileRun{caller: w.newCaller(), proxy: devstacktest.NewProxy(t, addr)}
 	file, parcels, amount := w.fileOf(rows)
 	f.file = file
-	for killed, runs := 0, 0; killed < kills; runs++ {
+	var way []int // how many batches there were after each kill
+	for runs := 0; len(way) < kills; runs++ {
 		if runs == 3*kills {
-			t.Fatalf("of %d runs only %d could be killed", runs, killed)
+			t.Fatalf("of %d runs only %d could be killed", runs, len(way))
 		}
-		n := random.IntN(6 + 3*killed) // of some 80 pieces of a whole run
+		begun := w.batchCount()
+		n := random.IntN(begun + 6)
+		if len(way) >= kills*4/5 {
+			n = len(parcels)*3/4 + random.IntN(len(parcels)) // late: when most is sent, or the payments are being followed
+		}
 		if f.killAt(n, random.IntN(2) == 0) {
-			killed++
+			way = append(way, w.batchCount())
 		}
 	}
-	begun := w.batchCount()
-	t.Logf("%d of %d batches are there before the clean run", begun, len(parcels))
-	if begun == 0 {
-		t.Error("the killed runs came to nothing: the case shows little")
+	t.Logf("batches of %d after each kill: %v", len(parcels), way)
+	if way[len(way)-1] == 0 || way[0] == len(parcels) {
+		t.Error("the killed runs did nothing or everything: the case shows little")
 	}
 	text, totals := f.clean()
 	for _, p := range parcels { // it says so

@@ -14,7 +14,7 @@ import (
 var givenSeed = flag.Uint64("seed", 0, "seed of the tests that do things at random; 0: a new one each time")
 
 // kills is how often a process is killed at random points.
-const kills = 20
+var kills = max(20/scale, 8)
 
 // posts are the requests of many clients that go on until they are told to stop: new ones, and old ones again.
 type posts struct {
