@@ -116,7 +116,7 @@ func (c *crowd) work(concurrency int, rate float64) *consumer.Worker {
 	}
 	port := counting{gateway, c}
 	w, err := consumer.New(consumer.Config{
-		JetStream: js, Subjects: c.subjects, Store: store, Clock: app.SystemClock{}, Concurrency: concurrency, Lease: c.times.lease, NewToken: app.NewToken, Log: log,
+		JetStream: js, Subjects: c.subjects, Store: store, Batches: store, Clock: app.SystemClock{}, Concurrency: concurrency, Lease: c.times.lease, NewToken: app.NewToken, Log: log,
 		Processor: &payments.Processor{
 			Store: store, Gateway: port, Clock: app.SystemClock{}, Namespace: namespace, Lease: c.times.lease, CallTimeout: c.times.call, TriesMax: 20, Backoff: c.times.backoff,
 		},

@@ -151,7 +151,7 @@ func (w *world) start(o workerOptions) *worker {
 		Backoff: w.times.backoff, OnStep: v.gate.onStep,
 	}
 	v.Worker, err = consumer.New(consumer.Config{
-		JetStream: js, Subjects: w.subjects, Store: store, Processor: processor, Clock: w.clock, Concurrency: max(o.concurrency, 64), Lease: w.times.lease,
+		JetStream: js, Subjects: w.subjects, Store: store, Batches: store, Processor: processor, Clock: w.clock, Concurrency: max(o.concurrency, 64), Lease: w.times.lease,
 		PollInterval: 50 * time.Millisecond, NewToken: app.NewToken, Log: log, OnStep: v.gate.onStep,
 	})
 	if err != nil {
