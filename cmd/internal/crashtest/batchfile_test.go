@@ -178,6 +178,7 @@ func TestBatchFileKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, outageTimes)
 	w.watchCompletions()
+	w.straggle(50)
 	const rows = 2500 / scale
 	seed := seedOf(t)
 	random := rand.New(rand.NewPCG(seed, 0))
