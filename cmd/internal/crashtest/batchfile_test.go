@@ -176,6 +176,7 @@ func (w *world) stored() (sum string) {
 // file's, and running it again changes nothing.
 func TestBatchFileKilled(t *testing.T) {
 	t.Parallel()
+	takeTurn(t)
 	w := newWorldOf(t, outageTimes)
 	w.watchCompletions()
 	w.straggle(50)

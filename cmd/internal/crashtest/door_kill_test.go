@@ -99,6 +99,7 @@ func (p *posts) finish() {
 // batches, new ones and old ones. In the end every one of them is paid once, and every batch told once.
 func TestDoorKilled(t *testing.T) {
 	t.Parallel()
+	takeTurn(t)
 	w := newWorldOf(t, outageTimes)
 	w.watchCompletions()
 	w.straggle(5)
