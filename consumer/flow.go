@@ -15,6 +15,10 @@ const (
 	flowMin   = 4
 	holdShort = 250 * time.Millisecond
 	holdLong  = 2 * time.Second
+	// holdMost is how long tickets keep the lane from pulling anything at all: what was accepted over HTTP may stand before them, for hours, and the
+	// next message may be of a tenant who has nothing to do with it. Then messages come until one leaves tickets again. That is one in so long a time,
+	// be it a batch of a hundred payments, so that the backlog stays in the stream all the same.
+	holdMost = 10 * time.Second
 )
 
 // flow bounds how many messages a lane pulls before it knows what becomes of them. While every message finds room the window opens, and soon
@@ -29,6 +33,7 @@ type flow struct {
 	window    int
 	undecided int
 	holding   bool
+	through   int // how many messages may come at once although tickets wait; 0: none
 	changed   chan struct{}
 }
 
@@ -36,9 +41,12 @@ func newFlow(clock payments.Clock, u *unclaimed, most int) *flow {
 	return &flow{clock: clock, unclaimed: u, most: most, window: min(flowFirst, most), changed: make(chan struct{}, 1)}
 }
 
-// room waits until messages may be pulled and says how many; 0 only when ctx ends. hold is called when tickets keep the lane waiting.
+// room waits until messages may be pulled and says how many; 0 only when ctx ends. hold is called when tickets keep the lane waiting. Those that do
+// for longer than holdMost let messages through until one leaves more of them.
 func (f *flow) room(ctx context.Context, hold func()) int {
 	var since time.Time
+	patience := time.NewTimer(holdMost)
+	defer patience.Stop()
 	for ctx.Err() == nil {
 		n, held := f.now()
 		switch {
@@ -48,6 +56,7 @@ func (f *flow) room(ctx context.Context, hold func()) int {
 			continue // with another window
 		case held && since.IsZero():
 			since = f.clock.Now()
+			patience.Reset(holdMost)
 			hold()
 		case !held && n > 0:
 			return n
@@ -55,6 +64,9 @@ func (f *flow) room(ctx context.Context, hold func()) int {
 		select {
 		case <-f.changed:
 		case <-f.unclaimed.fewer:
+		case <-patience.C:
+			patience.Reset(holdMost)
+			f.letThrough()
 		case <-ctx.Done():
 		}
 	}
@@ -65,8 +77,28 @@ func (f *flow) now() (n int, held bool) {
 	waiting := f.unclaimed.pulledNow()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.holding = waiting > f.window/2
-	return f.window - f.undecided, f.holding
+	n = f.window - f.undecided
+	switch f.holding = waiting > f.window/2; {
+	case !f.holding:
+		f.through = 0
+	case f.through == 0:
+		return n, true
+	case f.undecided > 0: // what came leaves tickets, perhaps
+		return 0, false
+	}
+	if f.holding {
+		n = min(n, f.through)
+	}
+	return n, false
+}
+
+// letThrough lets a message come in spite of tickets that wait.
+func (f *flow) letThrough() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.through == 0 {
+		f.through = 1
+	}
 }
 
 // held adapts the window to how long its tickets took.
@@ -112,6 +144,12 @@ func (p *pull) decided(room bool) {
 	if f.undecided--; p.full && room {
 		f.window = min(f.window+1, f.most)
 	}
+	switch {
+	case !room:
+		f.through = 0
+	case f.undecided == 0: // none of them left a ticket: copies of payments that are stored, mostly
+		f.through = min(2*f.through, f.most)
+	}
 	poke(f.changed)
 }
 
@@ -119,5 +157,7 @@ func (p *pull) decided(room bool) {
 func (p *pull) absent(n int) {
 	p.flow.mu.Lock()
 	defer p.flow.mu.Unlock()
-	p.flow.undecided -= n
+	if p.flow.undecided -= n; n > 0 {
+		p.flow.through = min(p.flow.through, 1) // what comes next is new
+	}
 }

@@ -121,6 +121,42 @@ func TestFlow(t *testing.T) {
 	}
 }
 
+// Tickets that stand behind many others, as of payments that came over HTTP, keep the lane from pulling for a while each time, and never for good:
+// the next message may be another tenant's.
+func TestFlowBehindABacklogElsewhere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		u := newUnclaimed()
+		f := newFlow(systemClock{}, u, 512)
+		serial, holds := 0, 0
+		store := func() { // a batch is stored, and nobody takes anything of it
+			for range 100 {
+				serial++
+				u.add("acme", payments.NewID("acme", key(serial)), true)
+			}
+		}
+		store()
+		began := time.Now()
+		for round := 1; round <= 5; round++ {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			n := f.room(ctx, func() { holds++ })
+			cancel()
+			if n != 1 || time.Since(began) != time.Duration(round)*holdMost || holds != round {
+				t.Fatalf("round %d: %d messages after %v, held %d times", round, n, time.Since(began), holds)
+			}
+			p := f.begin(n, false, &rest{})
+			store()
+			p.decided(false)
+		}
+		u.forget("acme")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if n := f.room(ctx, func() { t.Error("held by nothing") }); n < flowMin || time.Since(began) != 5*holdMost {
+			t.Errorf("%d messages when nothing waits any more", n)
+		}
+	})
+}
+
 // Whatever happens, no more is undecided than the window allows, and the window keeps its bounds.
 func TestFlowProperty(t *testing.T) {
 	t.Parallel()

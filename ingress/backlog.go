@@ -32,9 +32,15 @@ func newBacklog(cfg Config) *backlog {
 	return &backlog{count: cfg.Unpublished, most: cfg.UnpublishedMax, clock: cfg.Clock}
 }
 
-// objection refuses more work while too much is not published. A count that fails objects to nothing: the store's own answer follows.
-func (b *backlog) objection(ctx context.Context) *problem {
-	if b.count == nil || b.now(ctx) < b.most {
+// objection refuses another payment while too much is not published. A count that fails objects to nothing: the store's own answer follows.
+func (b *backlog) objection(ctx context.Context) *problem { return b.above(ctx, b.most) }
+
+// batchObjection refuses another batch, somewhat earlier: a file of a million payments that comes faster than its copies are published must not shut the
+// door on everybody's checkouts. With the last quarter of the room left to single payments it does not, although the count is a moment old.
+func (b *backlog) batchObjection(ctx context.Context) *problem { return b.above(ctx, b.most-b.most/4) }
+
+func (b *backlog) above(ctx context.Context, most int64) *problem {
+	if b.count == nil || b.now(ctx) < most {
 		return nil
 	}
 	return unavailable("too many accepted payments wait to be published; repeat the same request under the same key later", backlogRetry, nil)

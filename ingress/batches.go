@@ -29,7 +29,7 @@ func (a *API) createBatch(c *call) *problem {
 		return p
 	}
 	if request.Refused == nil {
-		if p := a.backlog.objection(c.r.Context()); p != nil {
+		if p := a.backlog.batchObjection(c.r.Context()); p != nil {
 			return p
 		}
 	}

@@ -96,6 +96,23 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
+// A file whose copies cannot be published, as with NATS away, is held up before it has taken the room of everybody's single payments.
+func TestBatchesLeaveRoomForPayments(t *testing.T) {
+	t.Parallel()
+	for unpublished, batches := range map[int64]int{74: 202, 75: 503, 99: 503} {
+		d := newDesk(t, func(c *Config) {
+			c.UnpublishedMax = 100
+			c.Unpublished = func(context.Context) (int64, error) { return unpublished, nil }
+		})
+		if got := d.post("/v1/batches", "run", goodBatch); got.status != batches || batches == 503 && got.header.Get("Retry-After") == "" {
+			t.Errorf("a batch beside %d: %d %s", unpublished, got.status, got.body)
+		}
+		if got := d.post("/v1/payments", "order-1", goodBody); got.status != 202 {
+			t.Errorf("a payment beside %d: %d %s", unpublished, got.status, got.body)
+		}
+	}
+}
+
 // A client that goes away does not take the count with it that it happened to begin.
 func TestCountOutlivesItsRequest(t *testing.T) {
 	t.Parallel()

@@ -176,9 +176,9 @@ func (r BatchRequest) Validate() *ValidationError {
 // CardField is as Intent.CardField, for the key, the parent and every payment.
 func (r BatchRequest) CardField() string {
 	switch {
-	case containsCard(r.IdempotencyKey):
+	case cardInText(r.IdempotencyKey):
 		return "idempotency_key"
-	case containsCard(r.Parent):
+	case cardInText(r.Parent):
 		return "parent"
 	}
 	for i, p := range r.Payments {

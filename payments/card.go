@@ -30,12 +30,12 @@ func (i Intent) CardField() string {
 		{"tenant_id", i.TenantID},
 	}
 	for _, f := range fields {
-		if containsCard(f.text) {
+		if cardInText(f.text) {
 			return f.name
 		}
 	}
 	for name, value := range i.Metadata {
-		if containsCard(name) || containsCard(value) {
+		if cardInText(name) || cardInText(value) {
 			return fieldMetadata
 		}
 	}
@@ -58,13 +58,20 @@ type span struct{ start, end int }
 
 // containsCard looks only at every fourth byte until it meets a digit: every card begins with a group of at least four digits, and every such
 // group has a digit there.
-func containsCard[T text](t T) bool {
+func containsCard[T text](t T) bool { return containsCardIn(t, true) }
+
+// cardInText is containsCard for the text of one field, in which no amount stands as a JSON number does: what looks like one there would be a card
+// number to whoever reads the text in another spelling, with its white space escaped.
+func cardInText(t string) bool { return containsCardIn(t, false) }
+
+// containsCardIn is containsCard; amounts says whether JSON numbers may be amounts.
+func containsCardIn[T text](t T, amounts bool) bool {
 	for i := cardGroupFirst - 1; i < len(t); i += cardGroupFirst {
 		if !isDigit(t[i]) {
 			continue
 		}
 		g := groupAround(t, i)
-		if g.end-g.start >= cardGroupFirst && cardStartsAt(t, g) {
+		if g.end-g.start >= cardGroupFirst && cardStartsAt(t, g, amounts) {
 			return true
 		}
 		i = g.end // the loop goes on to the fourth byte after the group
@@ -85,7 +92,7 @@ func groupAround[T text](t T, i int) span {
 }
 
 // cardStartsAt reports whether the group is a card number, or begins one that is written in groups.
-func cardStartsAt[T text](t T, first span) bool {
+func cardStartsAt[T text](t T, first span, amounts bool) bool {
 	var groups [cardGroupsMax]span
 	var digits [cardDigitsMax]byte
 	layout, length := uint32(0), 0 // one hex digit per group: its size
@@ -101,7 +108,7 @@ func cardStartsAt[T text](t T, first span) bool {
 		}
 		length += size
 		layout = layout<<4 | uint32(size)
-		if (n == 0 || cardLayout(layout)) && isCard(digits[:length]) && !notCard(t, groups[:n+1]) {
+		if (n == 0 || cardLayout(layout)) && isCard(digits[:length]) && !notCard(t, groups[:n+1], amounts) {
 			return true
 		}
 		sep := separatorAt(t, next.end)

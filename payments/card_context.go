@@ -4,9 +4,9 @@ package payments
 const hexIDMin = 24
 
 // notCard reports whether digits that look like a card number are known from what stands around them to be something else.
-func notCard[T text](t T, groups []span) bool {
+func notCard[T text](t T, groups []span, amounts bool) bool {
 	whole := span{groups[0].start, groups[len(groups)-1].end}
-	if len(groups) == 1 && (isPhone(t, whole) || isFraction(t, whole) || isAmount(t, whole)) {
+	if len(groups) == 1 && (isPhone(t, whole) || isFraction(t, whole) || amounts && isAmount(t, whole)) {
 		return true
 	}
 	for _, g := range groups {

@@ -63,9 +63,12 @@ func (o intents) Sent(ctx context.Context, ids []int64) error {
 	})
 }
 
-// Unpublished returns how many intents of both lanes are not yet known to be stored in their streams; it counts to 1,000,000.
+// UnpublishedMax is how far Unpublished counts: a limit above it would never be reached.
+const UnpublishedMax = 1_000_000
+
+// Unpublished returns how many intents of both lanes are not yet known to be stored in their streams; it counts to UnpublishedMax.
 func (s *Store) Unpublished(ctx context.Context) (int64, error) {
 	var n int64
-	err := s.pool.QueryRow(ctx, query("unpublished")).Scan(&n)
+	err := s.pool.QueryRow(ctx, query("unpublished"), UnpublishedMax).Scan(&n)
 	return n, translate(err)
 }

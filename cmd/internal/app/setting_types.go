@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -68,11 +69,14 @@ func number(field func(*Settings) *int, least, most int) func(*Settings, string)
 	}
 }
 
-func whole(field func(*Settings) *int64, least int64) func(*Settings, string) error {
+func whole(field func(*Settings) *int64, least, most int64) func(*Settings, string) error {
 	return func(s *Settings, v string) error {
 		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil || n < least {
+		switch {
+		case (err != nil || n < least) && most == math.MaxInt64:
 			return fmt.Errorf("must be a whole number, at least %d", least)
+		case err != nil, n < least, n > most:
+			return fmt.Errorf("must be a whole number from %d to %d", least, most)
 		}
 		*field(s) = n
 		return nil

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/oncepay/oncepay/consumer"
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/postgres"
 	"github.com/oncepay/oncepay/schema"
 )
 
@@ -70,7 +72,7 @@ var table = []setting{
 	{"ONCEPAY_NATS_MONITOR_URL", "", "monitoring endpoint of NATS, to see that it syncs every write; of each server, comma separated", true, webURL(func(s *Settings) *string { return &s.NATSMonitorURL })},
 	{"ONCEPAY_NATS_SYNC_CONFIRMED", "false", "true: you confirm that NATS runs with sync_interval: always", false, boolean(func(s *Settings) *bool { return &s.NATSSyncConfirmed })},
 	{"ONCEPAY_SUBJECT_PREFIX", schema.DefaultPrefix, "first token of all subjects; streams are named after it", false, prefix},
-	{"ONCEPAY_STREAM_MAX_BYTES", strconv.FormatInt(schema.DefaultStreamMaxBytes, 10), "how large each stream may grow, in bytes", false, whole(func(s *Settings) *int64 { return &s.StreamMaxBytes }, 1<<20)},
+	{"ONCEPAY_STREAM_MAX_BYTES", strconv.FormatInt(schema.DefaultStreamMaxBytes, 10), "how large each stream may grow, in bytes", false, whole(func(s *Settings) *int64 { return &s.StreamMaxBytes }, 1<<20, math.MaxInt64)},
 	{"ONCEPAY_STREAM_REPLICAS", "1", "copies of each stream: 1, 3 or 5", false, replicas},
 	{"ONCEPAY_ACK_WAIT", "30s", "how long a worker may hold a message before it is delivered again", false, duration(func(s *Settings) *time.Duration { return &s.AckWait }, time.Second, time.Hour)},
 	{"ONCEPAY_NAMESPACE", "oncepay", "name of this installation: part of every key that Stripe sees; a database that was begun under another is refused", false, namespace},
@@ -82,7 +84,7 @@ var table = []setting{
 	{"ONCEPAY_ROLES", strings.Join(Roles(), ","), "what this process does, comma separated", false, roles},
 	{"ONCEPAY_HTTP_ADDR", "127.0.0.1:8080", "listen address of the HTTP API, health and metrics; off: none, and the ingress role serves nobody", false, address(func(s *Settings) *string { return &s.HTTPAddr })},
 	{"ONCEPAY_API_RATE", "1000", "requests a second that each API key may make of this process, beyond which they are answered 429; 0: unlimited", false, perSecond(func(s *Settings) *float64 { return &s.APIRate })},
-	{"ONCEPAY_UNPUBLISHED_MAX", "100000", "accepted payments that may wait to be published while NATS is away or full, before the HTTP API answers 503", false, whole(func(s *Settings) *int64 { return &s.Unpublished }, 1)},
+	{"ONCEPAY_UNPUBLISHED_MAX", "100000", "accepted payments that may wait to be published while NATS is away or full, before the HTTP API answers 503", false, whole(func(s *Settings) *int64 { return &s.Unpublished }, 1, postgres.UnpublishedMax)},
 	{"ONCEPAY_ADMIN_ADDR", "off", "second listen address for health and metrics, for operators on this machine; off: none", false, adminAddress},
 	{"ONCEPAY_CONCURRENCY", "512", "payments in flight in this process", false, number(func(s *Settings) *int { return &s.Concurrency }, consumer.ConcurrencyMin, 10_000)},
 	{"ONCEPAY_LEASE", "45s", "how long a worker owns a payment; longer than ONCEPAY_STRIPE_TIMEOUT", false, duration(func(s *Settings) *time.Duration { return &s.Lease }, time.Second, time.Hour)},

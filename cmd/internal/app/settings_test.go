@@ -38,7 +38,7 @@ func TestEverySetting(t *testing.T) {
 		"ONCEPAY_STRIPE_TIMEOUT":      {[]string{"100ms", "10m"}, []string{"", "99ms", "11m", "abc"}},
 		"ONCEPAY_STRIPE_RATE":         {[]string{"0", "0.5", "20", "100000", "0.001"}, []string{"", "-1", "-0.1", "NaN", "Inf", "100001", "0.0001", "20/s", "1,5"}},
 		"ONCEPAY_API_RATE":            {[]string{"0", "0.5", "1000"}, []string{"", "-1", "NaN", "1,5"}},
-		"ONCEPAY_UNPUBLISHED_MAX":     {[]string{"1", "100000"}, []string{"", "0", "-1", "many"}},
+		"ONCEPAY_UNPUBLISHED_MAX":     {[]string{"1", "100000", "1000000"}, []string{"", "0", "-1", "many", "1000001"}},
 		"ONCEPAY_ROLES":               {[]string{"ingress", "worker", "relay", "worker, relay", "worker,worker"}, []string{"", "worker,", "boss"}},
 		"ONCEPAY_HTTP_ADDR":           {[]string{"", "off", ":8080", "0.0.0.0:0", "[::1]:80"}, []string{"8080", "h", "h:", "::1:80"}},
 		"ONCEPAY_ADMIN_ADDR":          {[]string{"", "off", "127.0.0.1:0", "[::1]:80", "localhost:80"}, []string{"8080", ":8080", "0.0.0.0:80", "10.0.0.1:80", "example.com:80"}},

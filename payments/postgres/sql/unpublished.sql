@@ -1,1 +1,1 @@
-SELECT count(*) FROM (SELECT FROM outbox_intents LIMIT 1000000) o
+SELECT count(*) FROM (SELECT FROM outbox_intents LIMIT $1::bigint) o
