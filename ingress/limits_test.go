@@ -3,6 +3,7 @@ package ingress
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -151,6 +152,30 @@ func TestInFlightIsBounded(t *testing.T) {
 	d.post("/v1/batches", "run", goodBatch).is(t, "full of batches", 503, "unavailable")
 	if got := d.post("/v1/payments", "order-1", goodBody); got.status != 202 {
 		t.Errorf("a payment beside them: %d", got.status)
+	}
+}
+
+// The documentation is long and open to everybody: clients that ask for it and read nothing must not hold the places of payments.
+func TestUnreadDocumentationHoldsNoPlace(t *testing.T) {
+	t.Parallel()
+	held, gate := make(chan struct{}), make(chan struct{})
+	d := newDesk(t, func(c *Config) {
+		c.Docs = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			held <- struct{}{}
+			<-gate // as a Write does whose client does not read
+			answering(w).send(200, mediaJSON, []byte("{}"))
+		})
+	})
+	var group sync.WaitGroup
+	group.Go(func() { d.get("/docs") })
+	<-held
+	if n := len(d.api.inFlight); n != 0 {
+		t.Errorf("it holds %d places", n)
+	}
+	close(gate)
+	group.Wait()
+	if n := len(d.api.inFlight); n != 0 {
+		t.Errorf("%d places are held afterwards", n)
 	}
 }
 
