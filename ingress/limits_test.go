@@ -179,6 +179,36 @@ func TestUnreadDocumentationHoldsNoPlace(t *testing.T) {
 	}
 }
 
+// A store that has gone silent without an error, as a PostgreSQL behind a dead network, is a 503 in time for a client that still listens; whatever is
+// asked of it.
+func TestSilentStore(t *testing.T) {
+	t.Parallel()
+	id, batch := payments.NewID("acme", "order-1").Format(payments.KindCharge), payments.NewID("acme", "run").Format(payments.KindBatch)
+	for _, c := range []struct{ method, target, body string }{
+		{"POST", "/v1/payments", goodBody}, {"POST", "/v1/batches", goodBatch}, {"GET", "/v1/payments", ""}, {"GET", "/v1/payments/" + id, ""},
+		{"GET", "/v1/payments/" + id + "/events", ""}, {"GET", "/v1/batches", ""}, {"GET", "/v1/batches/" + batch, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk(t)
+			d.get("/v1/payments") // the API key is known from now on
+			d.store.setBefore(func(ctx context.Context, verb string) error {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(time.Hour):
+					return nil
+				}
+			})
+			begun := time.Now()
+			got := d.send(newRequest(c.method, c.target, c.body, with("Idempotency-Key", "k")))
+			got.is(t, c.method+" "+c.target, 503, "unavailable")
+			if took := time.Since(begun); took != answerWithin || got.header.Get("Retry-After") == "" {
+				t.Errorf("%s %s: after %v, Retry-After %q", c.method, c.target, took, got.header.Get("Retry-After"))
+			}
+		})
+	}
+}
+
 // One caller, whose requests all hang, does not take everybody's places.
 func TestOneKeyDoesNotTakeAll(t *testing.T) {
 	t.Parallel()

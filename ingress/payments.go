@@ -33,7 +33,9 @@ func (a *API) createPayment(c *call) *problem {
 			return p
 		}
 	}
-	admission, err := a.cfg.Store.Admit(c.r.Context(), payments.AdmitRequest{
+	ctx, cancel := c.bounded()
+	defer cancel()
+	admission, err := a.cfg.Store.Admit(ctx, payments.AdmitRequest{
 		Intent: intent, Lane: payments.LaneInteractive, Announce: true, Refused: refused,
 	})
 	if err != nil {
@@ -165,7 +167,9 @@ func (a *API) listEvents(c *call) *problem {
 	if p != nil {
 		return p
 	}
-	timeline, err := a.cfg.Reader.Timeline(c.r.Context(), c.tenant(), found.ID)
+	ctx, cancel := c.bounded()
+	defer cancel()
+	timeline, err := a.cfg.Reader.Timeline(ctx, c.tenant(), found.ID)
 	if err != nil {
 		return failed(err)
 	}
@@ -178,7 +182,9 @@ func (a *API) findPayment(c *call) (payments.Payment, *problem) {
 	if !ok {
 		return payments.Payment{}, refuse(CodeNotFound, notFoundDetail)
 	}
-	found, err := a.cfg.Reader.Find(c.r.Context(), c.tenant(), id)
+	ctx, cancel := c.bounded()
+	defer cancel()
+	found, err := a.cfg.Reader.Find(ctx, c.tenant(), id)
 	if err != nil {
 		return payments.Payment{}, failed(err)
 	}

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -95,6 +96,15 @@ type call struct {
 	r      *http.Request
 	key    string // the idempotency key, of a request that changes something
 	apiKey payments.APIKey
+}
+
+// answerWithin bounds what a request asks of the store once its API key is known. A PostgreSQL that has gone silent, without closing a connection,
+// must become a 503 while the client still listens.
+const answerWithin = 10 * time.Second
+
+// bounded is the request's context for the store.
+func (c *call) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.r.Context(), answerWithin)
 }
 
 // tenant is whose request it is.
