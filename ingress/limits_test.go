@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -83,6 +84,10 @@ func TestBacklog(t *testing.T) {
 	d.clock.advance(250 * time.Millisecond)
 	d.post("/v1/payments", "order-2", goodBody).is(t, "full", 503, "unavailable")
 	d.post("/v1/batches", "run", goodBatch).is(t, "full", 503, "unavailable")
+	if got := d.post("/v1/payments", "order-1", goodBody); got.status != 202 || got.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a repeat while it is full: %d %s", got.status, got.body)
+	}
+	d.post("/v1/payments", "order-1", strings.Replace(goodBody, "9900", "9901", 1)).is(t, "full, and another request", 422, "idempotency_key_reused")
 	d.post("/v1/payments", "order-2", `{"amount":0}`).is(t, "full and invalid", 400, "invalid_request")
 	if got := d.get("/v1/payments"); got.status != 200 || asked != 2 || d.store.stored() != 1 {
 		t.Errorf("%d, asked %d times", got.status, asked)

@@ -28,18 +28,20 @@ func (a *API) createPayment(c *call) *problem {
 		return p
 	}
 	refused := intent.Validate()
+	var closed *problem // to what is new; a repeat adds nothing to what waits, and is answered like the first time
 	if refused == nil { // what is invalid is only looked up
-		if p := a.backlog.objection(c.r.Context()); p != nil {
-			return p
-		}
+		closed = a.backlog.objection(c.r.Context())
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
 	admission, err := a.cfg.Store.Admit(ctx, payments.AdmitRequest{
-		Intent: intent, Lane: payments.LaneInteractive, Announce: true, Refused: refused,
+		Intent: intent, Lane: payments.LaneInteractive, Announce: true, Refused: refused, ExistingOnly: closed != nil,
 	})
 	if err != nil {
 		return failed(err)
+	}
+	if admission.Verdict == payments.VerdictAbsent && closed != nil {
+		return closed
 	}
 	repeated := admission.Verdict == payments.VerdictExists
 	if !repeated && admission.Verdict != payments.VerdictStored {
