@@ -182,7 +182,7 @@ func TestUsage(t *testing.T) {
 		{"up --http nowhere", "--http: must be host:port"},
 		{"up --admin 0.0.0.0:0", "--admin: must be on this machine"},
 		{"up --env-file /nowhere/env", "--env-file: "},
-		{"bench speed", "the benchmarks are throughput and publish"},
+		{"bench speed", "the benchmarks are throughput, publish and http"},
 		{"bench --intents 0", "--intents: must be from 1"},
 		{"bench --duplicates NaN", "--duplicates: must be from 0"},
 		{"bench --concurrency 0", "--concurrency: must be a whole number from"},
