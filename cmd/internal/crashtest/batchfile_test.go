@@ -176,8 +176,10 @@ func (w *world) stored() (sum string) {
 // file's, and running it again changes nothing.
 func TestBatchFileKilled(t *testing.T) {
 	t.Parallel()
+	takeTurn(t)
 	w := newWorldOf(t, outageTimes)
 	w.watchCompletions()
+	w.straggle(50)
 	const rows = 2500 / scale
 	seed := seedOf(t)
 	random := rand.New(rand.NewPCG(seed, 0))

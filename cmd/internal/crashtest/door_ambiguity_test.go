@@ -34,6 +34,7 @@ func inBoth(t *testing.T, payments, batches int, do func(t *testing.T, a *ambigu
 	t.Parallel()
 	t.Run("payments", func(t *testing.T) {
 		t.Parallel()
+		takeTurn(t)
 		a := newAmbiguous(t)
 		var list []parcel
 		for i := range payments {
@@ -44,6 +45,7 @@ func inBoth(t *testing.T, payments, batches int, do func(t *testing.T, a *ambigu
 	})
 	t.Run("batches", func(t *testing.T) {
 		t.Parallel()
+		takeTurn(t)
 		a := newAmbiguous(t)
 		var list []parcel
 		for i := range batches {

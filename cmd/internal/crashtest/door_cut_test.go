@@ -113,6 +113,7 @@ func (c *caller) dieAtCommit(p parcel, action devstacktest.Action) {
 // post payments and batches. Each is there once, and what was not to be had is 503 and can be repeated.
 func TestDoorOnBrokenConnections(t *testing.T) {
 	t.Parallel()
+	takeTurn(t)
 	w := newWorldOf(t, outageTimes)
 	w.watchCompletions()
 	w.spawn(script{}, "ONCEPAY_ROLES=worker,relay")

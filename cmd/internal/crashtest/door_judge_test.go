@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/stripesim"
 	"github.com/oncepay/oncepay/schema"
 )
 
@@ -96,6 +97,15 @@ BEGIN
 	RETURN NULL;
 END $$;
 CREATE TRIGGER witness AFTER UPDATE OF completed_at ON batches FOR EACH ROW EXECUTE FUNCTION witness()`
+
+// straggle lets one payment in so many come to its outcome long after its neighbours, so that batches stand there half done.
+func (w *world) straggle(oneIn int) {
+	w.Helper()
+	rule := stripesim.Rule{Match: stripesim.Match{Path: "/v1/payment_intents"}, Fault: stripesim.FaultSlow + ":600", Rate: 1 / float64(oneIn)}
+	if err := w.sim.AddFault(rule); err != nil {
+		w.Fatal(err)
+	}
+}
 
 // sql runs statements on the world's database.
 func (w *world) sql(do func(context.Context, *pgx.Conn) error) {

@@ -99,8 +99,10 @@ func (p *posts) finish() {
 // batches, new ones and old ones. In the end every one of them is paid once, and every batch told once.
 func TestDoorKilled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	takeTurn(t)
+	w := newWorldOf(t, outageTimes)
 	w.watchCompletions()
+	w.straggle(5)
 	w.spawn(script{}, "ONCEPAY_ROLES=worker")
 	seed := seedOf(t)
 	random := rand.New(rand.NewPCG(seed, 1000))

@@ -79,6 +79,7 @@ func (p parcel) dearer(w *world) parcel {
 // different amounts, one of them wins, whichever; the other is told so, by 422 or by a dead letter, and nothing of it is charged.
 func TestHTTPAndNATSUnderOneKey(t *testing.T) {
 	t.Parallel()
+	takeTurn(t)
 	w := newWorldOf(t, outageTimes)
 	w.watchCompletions()
 	addrs := []string{w.spawnDoor().address(), w.spawnDoor().address()}

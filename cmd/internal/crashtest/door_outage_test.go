@@ -74,6 +74,7 @@ func (c *repeaters) client(random *rand.Rand, requests int) {
 // restarted, and NATS is restarted again. There are 500 payments and 500 charges, whatever the clients were told and however often they asked.
 func TestDoorUnderOutages(t *testing.T) {
 	t.Parallel()
+	takeTurn(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	const keys, clients, each = 500, 200, 200 / scale

@@ -10,11 +10,22 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/schema"
 )
+
+// turns bounds how many tests of the API run side by side: each of them is a crowd with processes of its own, and their neighbours' leases are short.
+var turns = make(chan struct{}, 2)
+
+// takeTurn waits for a turn, which ends with the test and all that it has started.
+func takeTurn(t *testing.T) {
+	t.Helper()
+	turns <- struct{}{}
+	t.Cleanup(func() { <-turns })
+}
 
 // parcel is one request to the HTTP API: a payment, or a batch of them.
 type parcel struct {

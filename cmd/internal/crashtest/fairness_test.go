@@ -110,10 +110,14 @@ func (c *crowd) work(concurrency int, rate float64) *consumer.Worker {
 	if err != nil {
 		c.Fatal(err)
 	}
-	gateway, err := stripe.New(ctx, stripe.Options{Key: stripeKey, URL: c.simURL, Namespace: namespace, Timeout: c.times.call, Logger: log})
-	if err != nil {
-		c.Fatal(err)
-	}
+	var gateway *stripe.Gateway
+	c.await("Stripe", func() (bool, string) { // as production does: others may be using up what the simulator answers
+		gateway, err = stripe.New(ctx, stripe.Options{Key: stripeKey, URL: c.simURL, Namespace: namespace, Timeout: c.times.call, Logger: log})
+		if err != nil && !payments.Retryable(err) {
+			c.Fatal(err)
+		}
+		return err == nil, fmt.Sprint(err)
+	})
 	port := counting{gateway, c}
 	w, err := consumer.New(consumer.Config{
 		JetStream: js, Subjects: c.subjects, Store: store, Batches: store, Clock: app.SystemClock{}, Concurrency: concurrency, Lease: c.times.lease, NewToken: app.NewToken, Log: log,

@@ -42,7 +42,11 @@ func (f *flakiness) hook([]byte) devstacktest.Action {
 // TestLostAnswers runs three workers whose connections to PostgreSQL and NATS break all the time, at a Stripe that loses answers too.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	pace := short
+	if scale > 1 { // a machine that stands for longer than a lease would look like a worker that died
+		pace = outageTimes
+	}
+	w := newWorldOf(t, pace)
 	for _, fault := range faults {
 		rule := stripesim.Rule{Match: stripesim.Match{Path: "/v1/payment_intents"}, Fault: fault, Rate: 0.02}
 		if err := w.sim.AddFault(rule); err != nil {

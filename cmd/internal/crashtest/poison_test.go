@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -222,7 +223,9 @@ func TestPanic(t *testing.T) {
 // the others beside it settle all the while.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	pace := short
+	pace.lease, pace.call = 2*time.Second, 1500*time.Millisecond // an owner whose look-up timed out has recorded that, and its death counts anew
+	w := newWorldOf(t, pace)
 	killer := w.order("killer")
 	bystanders := w.publishMany("bystander", 20)
 	w.publish(killer)
