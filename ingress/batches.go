@@ -33,7 +33,9 @@ func (a *API) createBatch(c *call) *problem {
 			return p
 		}
 	}
-	admission, err := a.cfg.Batches.AdmitBatch(c.r.Context(), request)
+	ctx, cancel := c.bounded()
+	defer cancel()
+	admission, err := a.cfg.Batches.AdmitBatch(ctx, request)
 	if err != nil {
 		return failed(err)
 	}
@@ -82,7 +84,9 @@ func (a *API) showBatch(c *call) *problem {
 	if !ok {
 		return refuse(CodeNotFound, notFoundDetail)
 	}
-	state, err := a.cfg.Reader.Batch(c.r.Context(), c.tenant(), id)
+	ctx, cancel := c.bounded()
+	defer cancel()
+	state, err := a.cfg.Reader.Batch(ctx, c.tenant(), id)
 	if err != nil {
 		return failed(err)
 	}

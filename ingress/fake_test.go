@@ -133,6 +133,8 @@ func (s *fakeStore) Admit(ctx context.Context, r payments.AdmitRequest) (payment
 		return payments.Admission{Verdict: payments.VerdictRefused}, nil
 	case !slices.Contains(s.tenants, r.Intent.TenantID):
 		return payments.Admission{Verdict: payments.VerdictTenantUnknown}, nil
+	case r.ExistingOnly:
+		return payments.Admission{Verdict: payments.VerdictAbsent}, nil
 	}
 	return payments.Admission{Verdict: payments.VerdictStored, Payment: s.insertLocked(r.Intent, r.Lane, payments.StatusReceived, "")}, nil
 }

@@ -3,6 +3,8 @@ package ingress
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,6 +84,10 @@ func TestBacklog(t *testing.T) {
 	d.clock.advance(250 * time.Millisecond)
 	d.post("/v1/payments", "order-2", goodBody).is(t, "full", 503, "unavailable")
 	d.post("/v1/batches", "run", goodBatch).is(t, "full", 503, "unavailable")
+	if got := d.post("/v1/payments", "order-1", goodBody); got.status != 202 || got.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a repeat while it is full: %d %s", got.status, got.body)
+	}
+	d.post("/v1/payments", "order-1", strings.Replace(goodBody, "9900", "9901", 1)).is(t, "full, and another request", 422, "idempotency_key_reused")
 	d.post("/v1/payments", "order-2", `{"amount":0}`).is(t, "full and invalid", 400, "invalid_request")
 	if got := d.get("/v1/payments"); got.status != 200 || asked != 2 || d.store.stored() != 1 {
 		t.Errorf("%d, asked %d times", got.status, asked)
@@ -168,6 +174,60 @@ func TestInFlightIsBounded(t *testing.T) {
 	d.post("/v1/batches", "run", goodBatch).is(t, "full of batches", 503, "unavailable")
 	if got := d.post("/v1/payments", "order-1", goodBody); got.status != 202 {
 		t.Errorf("a payment beside them: %d", got.status)
+	}
+}
+
+// The documentation is long and open to everybody: clients that ask for it and read nothing must not hold the places of payments.
+func TestUnreadDocumentationHoldsNoPlace(t *testing.T) {
+	t.Parallel()
+	held, gate := make(chan struct{}), make(chan struct{})
+	d := newDesk(t, func(c *Config) {
+		c.Docs = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			held <- struct{}{}
+			<-gate // as a Write does whose client does not read
+			answering(w).send(200, mediaJSON, []byte("{}"))
+		})
+	})
+	var group sync.WaitGroup
+	group.Go(func() { d.get("/docs") })
+	<-held
+	if n := len(d.api.inFlight); n != 0 {
+		t.Errorf("it holds %d places", n)
+	}
+	close(gate)
+	group.Wait()
+	if n := len(d.api.inFlight); n != 0 {
+		t.Errorf("%d places are held afterwards", n)
+	}
+}
+
+// A store that has gone silent without an error, as a PostgreSQL behind a dead network, is a 503 in time for a client that still listens; whatever is
+// asked of it.
+func TestSilentStore(t *testing.T) {
+	t.Parallel()
+	id, batch := payments.NewID("acme", "order-1").Format(payments.KindCharge), payments.NewID("acme", "run").Format(payments.KindBatch)
+	for _, c := range []struct{ method, target, body string }{
+		{"POST", "/v1/payments", goodBody}, {"POST", "/v1/batches", goodBatch}, {"GET", "/v1/payments", ""}, {"GET", "/v1/payments/" + id, ""},
+		{"GET", "/v1/payments/" + id + "/events", ""}, {"GET", "/v1/batches", ""}, {"GET", "/v1/batches/" + batch, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk(t)
+			d.get("/v1/payments") // the API key is known from now on
+			d.store.setBefore(func(ctx context.Context, verb string) error {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(time.Hour):
+					return nil
+				}
+			})
+			begun := time.Now()
+			got := d.send(newRequest(c.method, c.target, c.body, with("Idempotency-Key", "k")))
+			got.is(t, c.method+" "+c.target, 503, "unavailable")
+			if took := time.Since(begun); took != answerWithin || got.header.Get("Retry-After") == "" {
+				t.Errorf("%s %s: after %v, Retry-After %q", c.method, c.target, took, got.header.Get("Retry-After"))
+			}
+		})
 	}
 }
 

@@ -91,7 +91,9 @@ func (a *API) listPayments(c *call) *problem {
 	case len(request.Customer) > payments.ReferenceLengthMax:
 		return invalid("customer", "must have at most "+strconv.Itoa(payments.ReferenceLengthMax)+" characters")
 	}
-	page, next, err := a.cfg.Reader.List(c.r.Context(), request)
+	ctx, cancel := c.bounded()
+	defer cancel()
+	page, next, err := a.cfg.Reader.List(ctx, request)
 	if err != nil {
 		return failed(err)
 	}
@@ -116,7 +118,9 @@ func (a *API) listBatches(c *call) *problem {
 	if request.Parent != "" && payments.CheckKey(request.Parent) != "" {
 		return invalid("parent", payments.CheckKey(request.Parent))
 	}
-	page, next, err := a.cfg.Reader.Batches(c.r.Context(), request)
+	ctx, cancel := c.bounded()
+	defer cancel()
+	page, next, err := a.cfg.Reader.Batches(ctx, request)
 	if err != nil {
 		return failed(err)
 	}

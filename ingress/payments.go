@@ -28,16 +28,20 @@ func (a *API) createPayment(c *call) *problem {
 		return p
 	}
 	refused := intent.Validate()
+	var closed *problem // to what is new; a repeat adds nothing to what waits, and is answered like the first time
 	if refused == nil { // what is invalid is only looked up
-		if p := a.backlog.objection(c.r.Context()); p != nil {
-			return p
-		}
+		closed = a.backlog.objection(c.r.Context())
 	}
-	admission, err := a.cfg.Store.Admit(c.r.Context(), payments.AdmitRequest{
-		Intent: intent, Lane: payments.LaneInteractive, Announce: true, Refused: refused,
+	ctx, cancel := c.bounded()
+	defer cancel()
+	admission, err := a.cfg.Store.Admit(ctx, payments.AdmitRequest{
+		Intent: intent, Lane: payments.LaneInteractive, Announce: true, Refused: refused, ExistingOnly: closed != nil,
 	})
 	if err != nil {
 		return failed(err)
+	}
+	if admission.Verdict == payments.VerdictAbsent && closed != nil {
+		return closed
 	}
 	repeated := admission.Verdict == payments.VerdictExists
 	if !repeated && admission.Verdict != payments.VerdictStored {
@@ -165,7 +169,9 @@ func (a *API) listEvents(c *call) *problem {
 	if p != nil {
 		return p
 	}
-	timeline, err := a.cfg.Reader.Timeline(c.r.Context(), c.tenant(), found.ID)
+	ctx, cancel := c.bounded()
+	defer cancel()
+	timeline, err := a.cfg.Reader.Timeline(ctx, c.tenant(), found.ID)
 	if err != nil {
 		return failed(err)
 	}
@@ -178,7 +184,9 @@ func (a *API) findPayment(c *call) (payments.Payment, *problem) {
 	if !ok {
 		return payments.Payment{}, refuse(CodeNotFound, notFoundDetail)
 	}
-	found, err := a.cfg.Reader.Find(c.r.Context(), c.tenant(), id)
+	ctx, cancel := c.bounded()
+	defer cancel()
+	found, err := a.cfg.Reader.Find(ctx, c.tenant(), id)
 	if err != nil {
 		return payments.Payment{}, failed(err)
 	}

@@ -359,15 +359,27 @@ func TestPostgresAway(t *testing.T) {
 // Too many rows unpublished: the real count closes the door, and nothing is stored.
 func TestBacklogOnPostgres(t *testing.T) {
 	t.Parallel()
-	s := openShop(t, func(c *Config) { c.UnpublishedMax = 2 })
+	s := openShop(t, func(c *Config) { c.UnpublishedMax = 3 })
+	if got := s.post("/v1/payments", "order-0", goodBody); got.status != 202 {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
 	if got := s.post("/v1/batches", "run", goodBatch); got.status != 202 {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
-	waitFor(t, "the closed door", func() bool { return s.post("/v1/payments", "order-1", goodBody).status == 503 })
+	n := 0
+	waitFor(t, "the closed door", func() bool {
+		n++ // what was accepted is answered like the first time, also behind a closed door
+		return s.post("/v1/payments", "order-1-"+strconv.Itoa(n), goodBody).status == 503
+	})
 	if got := s.get("/v1/payments"); got.status != 200 {
 		t.Errorf("%d", got.status)
 	}
 	s.post("/v1/payments", "order-2", goodBody).is(t, "closed", 503, "unavailable")
+	if got := s.post("/v1/payments", "order-0", goodBody); got.status != 202 || got.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a repeat of what is there: %d %s", got.status, got.body)
+	}
+	s.post("/v1/payments", "order-0", strings.Replace(goodBody, "9900", "9901", 1)).is(t, "another request under its key", 422, "idempotency_key_reused")
+	s.post("/v1/batches", "run-2", goodBatch).is(t, "closed", 503, "unavailable")
 	if _, err := s.near.Find(t.Context(), "acme", payments.NewID("acme", "order-2")); payments.ErrorCode(err) != payments.CodeNotFound {
 		t.Errorf("%v", err)
 	}

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,8 +52,9 @@ func (a *API) routes() *http.ServeMux {
 		allowed[rt.Path] = append(allowed[rt.Path], rt.Method)
 	}
 	if a.cfg.Docs != nil {
+		docs := unheld(a.cfg.Docs)
 		for _, path := range []string{"/openapi.json", "/docs", "/docs/"} {
-			mux.Handle("GET "+path, a.cfg.Docs)
+			mux.Handle("GET "+path, docs)
 			allowed[path] = []string{http.MethodGet}
 		}
 	}
@@ -67,6 +69,16 @@ func (a *API) routes() *http.ServeMux {
 		answering(w).refuse(refuse(CodeNotFound, notFoundDetail))
 	})
 	return mux
+}
+
+// unheld serves without a place among the requests in flight. The documentation costs no memory of its own and needs no key of the API, and its
+// answers are long: whoever asks for them and does not read would hold the places that payments need until the write timeout.
+func unheld(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		aw := answering(w)
+		aw.release()
+		next.ServeHTTP(aw, r)
+	})
 }
 
 func (a *API) notAllowed(path, allow string) http.HandlerFunc {
@@ -84,6 +96,15 @@ type call struct {
 	r      *http.Request
 	key    string // the idempotency key, of a request that changes something
 	apiKey payments.APIKey
+}
+
+// answerWithin bounds what a request asks of the store once its API key is known. A PostgreSQL that has gone silent, without closing a connection,
+// must become a 503 while the client still listens.
+const answerWithin = 10 * time.Second
+
+// bounded is the request's context for the store.
+func (c *call) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.r.Context(), answerWithin)
 }
 
 // tenant is whose request it is.

@@ -413,7 +413,7 @@ func TestRequestExamples(t *testing.T) {
 	}
 	// Ids are those of the keys beside them.
 	accepted := at(t, tree(t), "paths", "/v1/batches", "post", "responses", "202", "content", "application/json", "examples", "accepted", "value")
-	if accepted["id"] != payments.NewID("acme", "run-7.000000").Format(payments.KindBatch) {
+	if accepted["id"] != payments.NewID("demo", "run-7.000000").Format(payments.KindBatch) {
 		t.Errorf("the batch's id %v is not that of its key", accepted["id"])
 	}
 }

@@ -118,9 +118,7 @@ func up(ctx context.Context, o upOptions, out io.Writer) (err error) {
 	}
 	defer s.close()
 	env := s.environment()
-	if rate := os.Getenv("ONCEPAY_STRIPE_RATE"); rate != "" {
-		env["ONCEPAY_STRIPE_RATE"] = rate // to try it
-	}
+	tryLimits(env, os.Getenv)
 	if level := os.Getenv("ONCEPAY_LOG_LEVEL"); level != "" {
 		env["ONCEPAY_LOG_LEVEL"] = level
 	} else {
@@ -151,6 +149,16 @@ func up(ctx context.Context, o upOptions, out io.Writer) (err error) {
 		fmt.Fprintln(out, "stopped; nothing is left running")
 	}
 	return err
+}
+
+// tryLimits takes over the limits that somebody wants to try; nothing else of the caller's settings has a place here, since an env file of an earlier
+// up may be among them.
+func tryLimits(env map[string]string, getenv func(string) string) {
+	for _, name := range []string{"ONCEPAY_STRIPE_RATE", "ONCEPAY_API_RATE", "ONCEPAY_UNPUBLISHED_MAX"} {
+		if value := getenv(name); value != "" {
+			env[name] = value
+		}
+	}
 }
 
 // stopAll stops all children at once.

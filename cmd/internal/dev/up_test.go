@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -96,6 +97,22 @@ func TestUp(t *testing.T) {
 }
 
 // TestUpKilled: kill -9 leaves neither workers nor PostgreSQL behind, and the next up takes the data directory over with the payments in it.
+// The limits of the API and of Stripe can be tried with up; addresses and secrets of an earlier up are not taken over.
+func TestLimitsOfTheCaller(t *testing.T) {
+	t.Parallel()
+	asked := map[string]string{"ONCEPAY_API_RATE": "5", "ONCEPAY_UNPUBLISHED_MAX": "10", "ONCEPAY_STRIPE_RATE": "7", "ONCEPAY_DATABASE_URL": "postgres://elsewhere"}
+	env := map[string]string{"ONCEPAY_API_RATE": "0", "ONCEPAY_STRIPE_RATE": "0", "ONCEPAY_DATABASE_URL": "postgres://here"}
+	tryLimits(env, func(name string) string { return asked[name] })
+	want := map[string]string{"ONCEPAY_API_RATE": "5", "ONCEPAY_UNPUBLISHED_MAX": "10", "ONCEPAY_STRIPE_RATE": "7", "ONCEPAY_DATABASE_URL": "postgres://here"}
+	if !maps.Equal(env, want) {
+		t.Errorf("%v, want %v", env, want)
+	}
+	tryLimits(env, func(string) string { return "" })
+	if !maps.Equal(env, want) {
+		t.Errorf("nothing asked for: %v", env)
+	}
+}
+
 func TestUpKilled(t *testing.T) {
 	t.Parallel()
 	tmp := temporary(t)
@@ -165,7 +182,7 @@ func TestUsage(t *testing.T) {
 		{"up --http nowhere", "--http: must be host:port"},
 		{"up --admin 0.0.0.0:0", "--admin: must be on this machine"},
 		{"up --env-file /nowhere/env", "--env-file: "},
-		{"bench speed", "the benchmarks are throughput and publish"},
+		{"bench speed", "the benchmarks are throughput, publish and http"},
 		{"bench --intents 0", "--intents: must be from 1"},
 		{"bench --duplicates NaN", "--duplicates: must be from 0"},
 		{"bench --concurrency 0", "--concurrency: must be a whole number from"},
