@@ -36,12 +36,15 @@ chosen AS MATERIALIZED (
     SELECT tenant_id, payment_id, row_number() OVER (ORDER BY round, turn) AS place FROM candidate ORDER BY round, turn LIMIT 4 * $2::int
 ),
 picked AS (
-    SELECT q.tenant_id, q.payment_id, c.place
-    FROM chosen c JOIN queue q ON q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id
-        JOIN payments p ON p.tenant_id = q.tenant_id AND p.id = q.payment_id, clock
-    WHERE q.lane + 0 = $1::int2 AND q.due_at <= clock.now -- asked again of the locked row; + 0 leaves the primary key as the only way to it
-    ORDER BY c.place LIMIT $2::int
-    FOR UPDATE OF q, p SKIP LOCKED -- the payment too: to wait for one that somebody keeps locked would hold up the lane
+    SELECT l.tenant_id, l.payment_id, c.place
+    FROM (SELECT * FROM chosen ORDER BY place) c, clock, LATERAL (
+        SELECT q.tenant_id, q.payment_id
+        FROM queue q JOIN payments p ON p.tenant_id = q.tenant_id AND p.id = q.payment_id
+        WHERE q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id
+            AND q.lane + 0 = $1::int2 AND q.due_at <= clock.now -- asked again of the locked row; + 0 leaves the primary key as the only way to it
+        FOR UPDATE OF q, p SKIP LOCKED -- the payment too: to wait for one that somebody keeps locked would hold up the lane
+    ) l -- one probe for each, in order, until there are enough: as a join it was planned, on a table that looked small, as each with each
+    LIMIT $2::int
 ),
 locked AS MATERIALIZED (
     SELECT k.tenant_id, k.payment_id, k.place,

@@ -17,14 +17,15 @@ quota AS MATERIALIZED (
 ),
 picked AS MATERIALIZED (
     SELECT l.* FROM (SELECT payer, room FROM quota UNION ALL SELECT 0, $17::int) u, clock, LATERAL (
-        SELECT q.tenant_id, q.payment_id, c.place, c.account, c.livemode, c.payer
-        FROM candidate c JOIN queue q ON q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id
-            JOIN payments p ON p.tenant_id = q.tenant_id AND p.id = q.payment_id
-        WHERE c.payer = u.payer AND q.lane + 0 = $1::int2 AND q.due_at <= clock.now
-            AND CASE WHEN p.stripe_account IS NULL THEN c.payer > 0 OR c.account = ''
-                ELSE (c.payer > 0) = (p.stripe_account = c.account AND p.livemode = c.livemode) END
-        ORDER BY c.place LIMIT u.room
-        FOR UPDATE OF q, p SKIP LOCKED) l
+        SELECT k.tenant_id, k.payment_id, c.place, c.account, c.livemode, c.payer
+        FROM (SELECT * FROM candidate a WHERE a.payer = u.payer ORDER BY a.place) c, LATERAL ( -- one probe for each, in order: see take.sql
+            SELECT q.tenant_id, q.payment_id
+            FROM queue q JOIN payments p ON p.tenant_id = q.tenant_id AND p.id = q.payment_id
+            WHERE q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id AND q.lane + 0 = $1::int2 AND q.due_at <= clock.now
+                AND CASE WHEN p.stripe_account IS NULL THEN c.payer > 0 OR c.account = ''
+                    ELSE (c.payer > 0) = (p.stripe_account = c.account AND p.livemode = c.livemode) END
+            FOR UPDATE OF q, p SKIP LOCKED) k
+        LIMIT u.room) l
 ),
 locked AS MATERIALIZED (SELECT tenant_id, payment_id, place, nullif(account, '') AS account, livemode FROM picked),
 {give},
