@@ -23,8 +23,9 @@ type answer struct {
 	route  string        // "" until a route has it
 	status int           // 0 until it is sent
 	slots  chan struct{} // where it holds a place among the requests in flight; nil: nowhere
-	crowd  *crowd        // where it is counted under keyID; nil: nowhere
+	crowd  *crowd        // where it is counted under keyID, with so many shares; nil: nowhere
 	keyID  string
+	shares int
 	cause  error // of the problem that was answered, for the log
 }
 
@@ -60,20 +61,27 @@ func (w *answer) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// release gives the places among the requests in flight back, once.
+// release gives back whatever the request holds, once.
 func (w *answer) release() {
 	if w.crowd != nil {
-		w.crowd.leave(w.keyID)
+		w.crowd.leave(w.keyID, w.shares)
 		w.crowd = nil
 	}
+	w.releasePlace()
+}
+
+// releasePlace gives the place among everybody's requests in flight back, once.
+func (w *answer) releasePlace() {
 	if w.slots != nil {
 		<-w.slots
 		w.slots = nil
 	}
 }
 
-// send writes a whole answer.
+// send writes a whole answer. Only its API key's share is held while it is written: a client that does not read keeps it from coming to an end until
+// the write timeout, and that is nobody else's concern.
 func (w *answer) send(status int, media string, body []byte) {
+	w.releasePlace()
 	h := w.Header()
 	h["Content-Type"] = []string{media}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}

@@ -12,39 +12,51 @@ import (
 
 // createBatch serves POST /v1/batches.
 func (a *API) createBatch(c *call) *problem {
-	if _, p := c.query(); p != nil {
+	doc, p := a.admitBatch(c)
+	if p != nil {
 		return p
 	}
+	return c.w.document(http.StatusAccepted, doc)
+}
+
+// admitBatch holds a place among the batches until the answer is known, and not while a client takes its time to read it.
+func (a *API) admitBatch(c *call) (doc schema.BatchAccepted, p *problem) {
+	if _, p := c.query(); p != nil {
+		return doc, p
+	}
 	if len(c.key) > payments.BatchKeyLengthMax {
-		return refuse(CodeIdempotencyInvalid, "the key of a batch may have at most "+strconv.Itoa(payments.BatchKeyLengthMax)+" characters, since its payments' keys begin with it: shorten or hash it")
+		return doc, refuse(CodeIdempotencyInvalid, "the key of a batch may have at most "+strconv.Itoa(payments.BatchKeyLengthMax)+" characters, since its payments' keys begin with it: shorten or hash it")
 	}
 	select {
 	case a.batches <- struct{}{}:
 		defer func() { <-a.batches }()
 	default:
-		return unavailable("too many batches at once; repeat the same request under the same key", time.Second, nil)
+		return doc, unavailable("too many batches at once; repeat the same request under the same key", time.Second, nil)
 	}
 	request, p := c.readBatch()
 	if p != nil {
-		return p
+		return doc, p
 	}
+	var closed *problem // as for a single payment
 	if request.Refused == nil {
-		if p := a.backlog.batchObjection(c.r.Context()); p != nil {
-			return p
-		}
+		closed = a.backlog.batchObjection(c.r.Context())
 	}
+	request.ExistingOnly = closed != nil
 	ctx, cancel := c.bounded()
 	defer cancel()
 	admission, err := a.cfg.Batches.AdmitBatch(ctx, request)
 	if err != nil {
-		return failed(err)
+		return doc, failed(err)
+	}
+	if admission.Verdict == payments.VerdictAbsent && closed != nil {
+		return doc, closed
 	}
 	repeated := admission.Verdict == payments.VerdictExists
 	if !repeated && admission.Verdict != payments.VerdictStored {
-		return verdictProblem(admission.Verdict, admission.Differs, request.Refused)
+		return doc, verdictProblem(admission.Verdict, admission.Differs, request.Refused)
 	}
 	c.accepted("/v1/batches/"+request.ID().Format(payments.KindBatch), repeated)
-	return c.w.document(http.StatusAccepted, document.BatchAccepted(admission.Batch, admission.Children))
+	return document.BatchAccepted(admission.Batch, admission.Children), nil
 }
 
 // readBatch makes a request of the body, business validation included.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/schema"
@@ -57,13 +59,17 @@ func tooLarge(most int64) *problem {
 	return p
 }
 
-// unreadable is the problem of a body that did not come whole: too long, too slow, or broken off.
+// unreadable is the problem of a body that did not come whole: too long, too slow, or broken off. Too slow is no fault of the request, which may come
+// again as it is: RFC 9110 has 408 for that, but no 4xx of this API besides 429 may be repeated.
 func unreadable(err error, most int64) *problem {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return tooLarge(most)
 	}
-	p := invalid("body", "ended too early or came too slowly: send it whole and repeat the request under the same key")
+	p := invalid("body", "it ended before it was whole: send all of it")
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		p = unavailable("the body came too slowly, and nothing was stored; repeat the same request under the same key", time.Second, nil)
+	}
 	p.close = true
 	return p
 }
@@ -72,7 +78,7 @@ func unreadable(err error, most int64) *problem {
 func jsonOnly(h http.Header) *problem {
 	for _, line := range h["Content-Encoding"] {
 		if !strings.EqualFold(line, "identity") {
-			return invalid("Content-Encoding", "must be left out, or be identity: send the body as it is")
+			return invalid("Content-Encoding", "it must be left out, or be identity: send the body as it is")
 		}
 	}
 	lines := h["Content-Type"]
@@ -86,7 +92,7 @@ func jsonOnly(h http.Header) *problem {
 			return nil
 		}
 	}
-	return invalid("Content-Type", "must be "+mediaJSON+", in UTF-8")
+	return invalid("Content-Type", "it must be "+mediaJSON+", in UTF-8")
 }
 
 // undecodable is the problem of a body that schema refused; it names members, never values.
@@ -108,7 +114,7 @@ func (c *call) agrees(key, tenant schema.Optional[string], field string) *proble
 	case key.Set && key.Value != c.key:
 		return refuse(CodeIdempotencyInvalid, "the body's idempotency_key and the Idempotency-Key header differ: send the header alone")
 	case tenant.Set && tenant.Value != c.tenant():
-		return invalid(field, "is not the tenant of this API key: leave it out")
+		return invalid(field, "it is not the tenant of this API key: leave it out")
 	}
 	return nil
 }

@@ -59,8 +59,9 @@ type Config struct {
 
 // Bounds of what one process holds in memory and of what it asks of others at once.
 const (
-	inFlightMax = 4096   // requests that are not only waiting; 64 KiB each
-	ofOneKeyMax = 2048   // of these, requests under one API key
+	inFlightMax = 4096   // requests that are not only waiting, and whose answers are not known yet; 64 KiB each
+	ofOneKeyMax = 1024   // shares of one API key's requests, until their answers are written
+	longShare   = 4      // shares of a request that may take far more memory than others: a batch, or a list
 	batchesMax  = 512    // of these, batches; 900 KiB each
 	waitersMax  = 10_000 // requests that wait by Prefer
 	actionsMax  = 64     // questions to Actions

@@ -190,6 +190,8 @@ func (s *fakeStore) AdmitBatch(ctx context.Context, r payments.BatchRequest) (pa
 		return payments.BatchAdmission{Verdict: payments.VerdictRefused}, nil
 	case !slices.Contains(s.tenants, r.TenantID):
 		return payments.BatchAdmission{Verdict: payments.VerdictTenantUnknown}, nil
+	case r.ExistingOnly:
+		return payments.BatchAdmission{Verdict: payments.VerdictAbsent}, nil
 	}
 	batch := payments.Batch{TenantID: r.TenantID, IdempotencyKey: r.IdempotencyKey, Parent: r.Parent, Count: len(r.Payments), CreatedAt: s.clock.Now()}
 	s.batches[at] = batch

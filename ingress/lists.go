@@ -18,7 +18,7 @@ func (c *call) query(known ...string) (map[string]string, *problem) {
 	}
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return nil, invalid("query", "is not well-formed: encode it as name=value&name=value")
+		return nil, invalid("query", "it is not well-formed: encode it as name=value&name=value")
 	}
 	found := make(map[string]string, len(values))
 	for name, list := range values {
@@ -26,9 +26,9 @@ func (c *call) query(known ...string) (map[string]string, *problem) {
 		case !slices.Contains(known, name):
 			return nil, unknownParameter(name, known)
 		case len(list) > 1:
-			return nil, invalid(name, "is there more than once: send it once")
+			return nil, invalid(name, "it is there more than once: send it once")
 		case list[0] == "":
-			return nil, invalid(name, "has no value: leave it out")
+			return nil, invalid(name, "it has no value: leave it out")
 		}
 		found[name] = list[0]
 	}
@@ -37,23 +37,23 @@ func (c *call) query(known ...string) (map[string]string, *problem) {
 
 // unknownParameter names the parameter if it looks like a name; what could be a value is not repeated.
 func unknownParameter(name string, known []string) *problem {
-	message := "is no parameter here: there are none"
+	message := "is no parameter here; there are none"
 	for i, k := range known {
 		if i == 0 {
-			message = "is no parameter here: there are " + k
+			message = "is no parameter here; there are " + k
 		} else {
 			message += ", " + k
 		}
 	}
 	if len(name) > 40 || len(name) == 0 {
-		return invalid("query", "has a parameter that "+message)
+		return invalid("query", "it has a parameter that "+message)
 	}
 	for _, b := range []byte(name) {
 		if (b|0x20 < 'a' || b|0x20 > 'z') && b != '_' {
-			return invalid("query", "has a parameter that "+message)
+			return invalid("query", "it has a parameter that "+message)
 		}
 	}
-	return invalid(name, message)
+	return invalid(name, "this "+message)
 }
 
 // limitIn reads limit.

@@ -98,7 +98,7 @@ func invalid(field, message string) *problem {
 func invalidFields(fields []payments.FieldError) *problem {
 	detail := "errors lists what is wrong and what to send instead; nothing was stored and the key stays free"
 	if len(fields) == 1 {
-		detail = fields[0].Field + " " + fields[0].Message
+		detail = fields[0].Field + ": " + fields[0].Message
 	}
 	return &problem{code: CodeInvalidRequest, detail: detail, errors: fields}
 }
@@ -128,7 +128,7 @@ func failed(err error) *problem {
 		if errors.As(err, &e) && e.Field != "" {
 			return invalid(e.Field, e.Message)
 		}
-		return invalid("request", "cannot be stored or looked for as it is")
+		return invalid("request", "it cannot be stored or looked for as it is")
 	default:
 		return &problem{code: CodeInternal, detail: "the fault was logged under this answer's Request-Id; repeating the same request is safe", cause: err}
 	}

@@ -17,21 +17,22 @@ type Route struct {
 	Scope  payments.Scope
 }
 
-// route is a Route with the code that serves it; nil from handle: it was answered.
+// route is a Route with the code that serves it, and the shares of its API key that a request takes; nil from handle: it was answered.
 type route struct {
 	Route
+	shares int
 	handle func(*API, *call) *problem
 }
 
 // routes is the one table of what there is.
 var routes = []route{
-	{Route{"POST", "/v1/payments", payments.ScopePaymentsWrite}, (*API).createPayment},
-	{Route{"GET", "/v1/payments", payments.ScopePaymentsRead}, (*API).listPayments},
-	{Route{"GET", "/v1/payments/{id}", payments.ScopePaymentsRead}, (*API).showPayment},
-	{Route{"GET", "/v1/payments/{id}/events", payments.ScopePaymentsRead}, (*API).listEvents},
-	{Route{"POST", "/v1/batches", payments.ScopeBatchesWrite}, (*API).createBatch},
-	{Route{"GET", "/v1/batches", payments.ScopePaymentsRead}, (*API).listBatches},
-	{Route{"GET", "/v1/batches/{id}", payments.ScopePaymentsRead}, (*API).showBatch},
+	{Route{"POST", "/v1/payments", payments.ScopePaymentsWrite}, 1, (*API).createPayment},
+	{Route{"GET", "/v1/payments", payments.ScopePaymentsRead}, longShare, (*API).listPayments},
+	{Route{"GET", "/v1/payments/{id}", payments.ScopePaymentsRead}, 1, (*API).showPayment},
+	{Route{"GET", "/v1/payments/{id}/events", payments.ScopePaymentsRead}, longShare, (*API).listEvents},
+	{Route{"POST", "/v1/batches", payments.ScopeBatchesWrite}, longShare, (*API).createBatch},
+	{Route{"GET", "/v1/batches", payments.ScopePaymentsRead}, longShare, (*API).listBatches},
+	{Route{"GET", "/v1/batches/{id}", payments.ScopePaymentsRead}, 1, (*API).showBatch},
 }
 
 // Routes lists what there is, but for the documentation.
@@ -116,7 +117,7 @@ func (a *API) serve(rt route) http.HandlerFunc {
 		c := &call{w: answering(w), r: r}
 		defer c.w.release()
 		c.w.route = rt.Path
-		p := a.identify(c, rt.Route)
+		p := a.identify(c, rt)
 		if p == nil {
 			p = rt.handle(a, c)
 		}
@@ -127,7 +128,7 @@ func (a *API) serve(rt route) http.HandlerFunc {
 }
 
 // identify finds the request's key and its caller, and whether the caller may.
-func (a *API) identify(c *call, rt Route) (p *problem) {
+func (a *API) identify(c *call, rt route) (p *problem) {
 	if cardOutsideBody(c.r) {
 		return refuse(CodeCardNumber, cardDetail)
 	}
@@ -144,12 +145,12 @@ func (a *API) identify(c *call, rt Route) (p *problem) {
 		p.retryAfter = wait
 		return p
 	}
-	if !a.crowd.enter(c.apiKey.ID) {
-		p = refuse(CodeRateLimited, "this API key has too many requests at once; repeat the same request, under the same key if it has one")
+	if !a.crowd.enter(c.apiKey.ID, rt.shares) {
+		p = refuse(CodeRateLimited, "this API key has too many requests at once, or answers that it does not read; repeat the same request, under the same key if it has one")
 		p.retryAfter = time.Second
 		return p
 	}
-	c.w.crowd, c.w.keyID = a.crowd, c.apiKey.ID
+	c.w.crowd, c.w.keyID, c.w.shares = a.crowd, c.apiKey.ID, rt.shares
 	if !c.apiKey.Allows(rt.Scope) {
 		return refuse(CodeForbidden, "this API key lacks the scope "+string(rt.Scope))
 	}

@@ -60,6 +60,8 @@ type BatchRequest struct {
 	Payments       []Intent
 	// Refused, when set, says that nothing may be inserted; a batch that is there is still compared with it.
 	Refused *ValidationError
+	// ExistingOnly is as in AdmitRequest: insert nothing, compare with the batch if it is there; VerdictAbsent if nothing is.
+	ExistingOnly bool
 	// Suspect is as in AdmitRequest.
 	Suspect *MessageOrigin
 }
@@ -191,7 +193,7 @@ func (r BatchRequest) CardField() string {
 
 // BatchAdmission is the answer to a BatchRequest.
 type BatchAdmission struct {
-	Verdict  Verdict // conflict, refused, tenant_unknown, exists or stored
+	Verdict  Verdict // conflict, refused, tenant_unknown, exists, absent or stored
 	Batch    Batch
 	Children []Payment // in order, as they are now; for exists and stored
 	Differs  []string  // for a conflict

@@ -235,6 +235,7 @@ var stores = map[string]struct {
 		return admitsBatches{b, func(_ payments.BatchRequest, a *payments.BatchAdmission) { slices.Reverse(a.Children) }}
 	})},
 	"InsertsWhatIsRefused": {"BatchRefused", onBatches(func(b payments.Batches) payments.Batches { return insertsRefused{b} })},
+	"InsertsWhatIsAbsent":  {"BatchExistingOnly", onBatches(func(b payments.Batches) payments.Batches { return insertsAbsent{b} })},
 	"KeepsTheSuspect":      {"BatchClearsTheSuspect", onBatches(func(b payments.Batches) payments.Batches { return keepsSuspects{b} })},
 	"TellsTooEarly":        {"BatchCompletes", func(d *paymentstest.Database) { d.Batches = &tellsEarly{d.Batches, d.Store} }},
 	"ForgetsToTell":        {"BatchCompletesOnceAmongMany", onBatches(func(b payments.Batches) payments.Batches { return tellsNothing{b} })},
@@ -272,6 +273,17 @@ func (b insertsRefused) AdmitBatch(ctx context.Context, r payments.BatchRequest)
 	a, err := b.Batches.AdmitBatch(ctx, r)
 	if r.Refused != nil && a.Verdict == payments.VerdictRefused && len(r.Payments) <= payments.BatchSizeMax {
 		r.Refused = nil
+		_, err = b.Batches.AdmitBatch(ctx, r)
+	}
+	return a, err
+}
+
+type insertsAbsent struct{ payments.Batches }
+
+func (b insertsAbsent) AdmitBatch(ctx context.Context, r payments.BatchRequest) (payments.BatchAdmission, error) {
+	a, err := b.Batches.AdmitBatch(ctx, r)
+	if a.Verdict == payments.VerdictAbsent {
+		r.ExistingOnly = false
 		_, err = b.Batches.AdmitBatch(ctx, r)
 	}
 	return a, err

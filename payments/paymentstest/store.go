@@ -82,6 +82,7 @@ func Store(t *testing.T, open func(t *testing.T) Database) {
 		{"BatchStores", (*storeBench).batchStores},
 		{"BatchConflict", (*storeBench).batchConflict},
 		{"BatchRefused", (*storeBench).batchRefused},
+		{"BatchExistingOnly", (*storeBench).batchExistingOnly},
 		{"BatchMeetsItsChildren", (*storeBench).batchMeetsChildren},
 		{"BatchClearsTheSuspect", (*storeBench).batchSuspect},
 		{"BatchAmongMany", (*storeBench).batchAtOnce},

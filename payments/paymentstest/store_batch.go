@@ -183,6 +183,43 @@ func (b *storeBench) batchRefused() {
 	b.admitBatch(other, payments.VerdictStored) // keys are each tenant's own
 }
 
+// batchExistingOnly: a request that may insert nothing is answered by the batch that is there, compared as ever, and else leaves nothing; what is there
+// of its payments alone is no batch.
+func (b *storeBench) batchExistingOnly() {
+	only := func(r payments.BatchRequest) payments.BatchRequest {
+		r.ExistingOnly = true
+		return r
+	}
+	r := b.batch("b", 3)
+	b.admitBatch(only(r), payments.VerdictAbsent)
+	b.noBatch(r)
+	refused := only(r)
+	refused.Refused = &payments.ValidationError{Reason: payments.ReasonInvalid}
+	b.admitBatch(refused, payments.VerdictRefused)
+	stranger := only(r)
+	stranger.TenantID = "conformance-nobody"
+	b.admitBatch(stranger, payments.VerdictTenantUnknown)
+	alone := b.batch("alone", 2)
+	b.admit(payments.AdmitRequest{Intent: alone.Children()[0], Lane: payments.LaneBulk}, payments.VerdictStored)
+	b.admitBatch(only(alone), payments.VerdictAbsent)
+	b.announced(payments.LaneBulk)
+
+	b.admitBatch(r, payments.VerdictStored)
+	if a := b.admitBatch(only(r), payments.VerdictExists); a.Batch.Count != 3 {
+		b.t.Errorf("the batch: %+v", a.Batch)
+	} else {
+		b.children(r, a.Children)
+	}
+	changed := only(b.batch("b", 3))
+	changed.Payments[1].Amount++
+	if a := b.admitBatch(changed, payments.VerdictConflict); !slices.Equal(a.Differs, []string{"payments[1].amount"}) {
+		b.t.Errorf("differs in %v", a.Differs)
+	}
+	b.admit(payments.AdmitRequest{Intent: b.intent("single"), Lane: payments.LaneInteractive}, payments.VerdictStored)
+	b.admitBatch(only(b.batch("single", 1)), payments.VerdictConflict)
+	b.announced(payments.LaneBulk, r.Children()...)
+}
+
 // batchMeetsChildren: a payment that is there already is taken if it asks for the same, and is not announced again; else nothing of the batch stays.
 func (b *storeBench) batchMeetsChildren() {
 	r := b.batch("b", 4)

@@ -84,7 +84,7 @@ func (a *batchAttempt) queueRead(b *pgx.Batch) {
 
 // answer ranks what the request met.
 func (a *batchAttempt) answer(requestVersion int) error {
-	m := meeting{tenantUnknown: a.tenantUnknown, refused: a.Refused != nil, inserted: a.created, rowThere: a.created || len(a.met) > 0}
+	m := meeting{tenantUnknown: a.tenantUnknown, refused: a.Refused != nil, existingOnly: a.ExistingOnly, inserted: a.created, rowThere: a.created || len(a.met) > 0}
 	switch {
 	case a.created:
 		if err := a.take(requestVersion); err != nil {
@@ -96,7 +96,7 @@ func (a *batchAttempt) answer(requestVersion int) error {
 			return err
 		}
 		m.sameRequest = len(a.done.Differs) == 0
-	case !m.tenantUnknown && !m.refused:
+	case !m.tenantUnknown && a.inserts():
 		return errRowGone // never go on without knowing whose it is
 	}
 	a.done.Verdict = rank(m)

@@ -14,8 +14,11 @@ type batchAdmission struct {
 	payments.BatchRequest
 	key         key
 	fingerprint [32]byte
-	children    []*admission // in order; none while the request is refused
+	children    []*admission // in order; none of a request that inserts nothing
 }
+
+// inserts is as for an admission.
+func (a *batchAdmission) inserts() bool { return a.Refused == nil && !a.ExistingOnly }
 
 // AdmitBatch implements payments.Batches. The batch's row is inserted first: whoever comes with the same key meanwhile waits there, and nobody else
 // does. A commit whose answer was lost is repeated, and then answered with exists. CodeInvalid: what cannot be stored, as for Admit; such a request
@@ -56,7 +59,7 @@ func prepareBatch(r payments.BatchRequest) (f *batchAdmission, refused bool, err
 		return nil, r.Refused != nil, refusal(asked, "idempotency_key", problem)
 	}
 	f = &batchAdmission{BatchRequest: r, key: key{r.TenantID, r.ID()}, fingerprint: r.Fingerprint()}
-	if r.Refused != nil {
+	if !f.inserts() {
 		return f, false, nil
 	}
 	invalid := func(field, message string) (*batchAdmission, bool, error) {
@@ -96,7 +99,7 @@ func ofChild(i int, err error) error {
 
 // admitBatch stores or compares, in one transaction. Where a child's key is another request's nothing stays of it.
 func (s *Store) admitBatch(ctx context.Context, tx *transaction, a *batchAttempt) error {
-	if !a.tenantUnknown && a.Refused == nil {
+	if !a.tenantUnknown && a.inserts() {
 		b := tx.batch()
 		s.queueBatch(b, a)
 		if err := tx.send(ctx, b); err != nil {
