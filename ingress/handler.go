@@ -21,9 +21,6 @@ func (a *API) Handler() http.Handler {
 		begun := a.cfg.Clock.Now()
 		aw := answering(w)
 		defer a.finish(aw, r, begun)
-		if len(r.TransferEncoding) > 0 { // there may have been a Content-Length too, which net/http hides: RFC 9112, section 6.1, wants the connection closed then
-			aw.Header()["Connection"] = []string{"close"}
-		}
 		select {
 		case a.inFlight <- struct{}{}:
 			aw.slots = a.inFlight

@@ -164,7 +164,7 @@ func (g reply) checkProblem(t *testing.T) {
 		t.Errorf("errors or differs: %s", g.body)
 	}
 	for _, e := range p.Errors {
-		if e.Field == "" || e.Message == "" {
+		if e.Field == "" || e.Message == "" || len(p.Errors) == 1 && p.Detail != e.Field+": "+e.Message {
 			t.Errorf("errors: %s", g.body)
 		}
 	}

@@ -60,14 +60,14 @@ func TestRatesAreBounded(t *testing.T) {
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	count, asked, fail := int64(9), 0, error(nil)
+	count, asked, fail := int64(8), 0, error(nil)
 	set := func(n int64, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		count, fail = n, err
 	}
 	d := newDesk(t, func(c *Config) {
-		c.UnpublishedMax = 10
+		c.UnpublishedMax = 12
 		c.Unpublished = func(context.Context) (int64, error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -80,16 +80,25 @@ func TestBacklog(t *testing.T) {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}
-	set(10, nil)
+	if got := d.post("/v1/batches", "old", goodBatch); got.status != 202 {
+		t.Fatalf("beside 8 of 12: %d %s", got.status, got.body)
+	}
+	set(12, nil)
 	d.clock.advance(250 * time.Millisecond)
 	d.post("/v1/payments", "order-2", goodBody).is(t, "full", 503, "unavailable")
 	d.post("/v1/batches", "run", goodBatch).is(t, "full", 503, "unavailable")
 	if got := d.post("/v1/payments", "order-1", goodBody); got.status != 202 || got.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("a repeat while it is full: %d %s", got.status, got.body)
 	}
+	if got := d.post("/v1/batches", "old", goodBatch); got.status != 202 || got.header.Get("Idempotent-Replayed") != "true" || got.header.Get("Location") == "" {
+		t.Errorf("a batch's repeat while it is full: %d %s", got.status, got.body)
+	}
+	d.post("/v1/batches", "old", strings.Replace(goodBatch, "100", "101", 1)).is(t, "full, and another batch", 422, "idempotency_key_reused")
+	d.post("/v1/batches", "run", strings.Replace(goodBatch, "100", "0", 1)).is(t, "full, and an invalid batch", 400, "invalid_request")
+	d.post("/v1/batches", "order-1", goodBatch).is(t, "full, and a payment's key", 422, "idempotency_key_reused")
 	d.post("/v1/payments", "order-1", strings.Replace(goodBody, "9900", "9901", 1)).is(t, "full, and another request", 422, "idempotency_key_reused")
 	d.post("/v1/payments", "order-2", `{"amount":0}`).is(t, "full and invalid", 400, "invalid_request")
-	if got := d.get("/v1/payments"); got.status != 200 || asked != 2 || d.store.stored() != 1 {
+	if got := d.get("/v1/payments"); got.status != 200 || asked != 2 || d.store.stored() != 4 {
 		t.Errorf("%d, asked %d times", got.status, asked)
 	}
 	set(0, errors.New("away"))
@@ -235,7 +244,7 @@ func TestSilentStore(t *testing.T) {
 func TestOneKeyDoesNotTakeAll(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.api.crowd.most = 2
+	d.api.crowd.most = longShare
 	gate, held := make(chan struct{}), make(chan struct{}, 2)
 	d.store.setBefore(func(_ context.Context, verb string) error {
 		if verb == "admit" {
@@ -249,7 +258,8 @@ func TestOneKeyDoesNotTakeAll(t *testing.T) {
 		group.Go(func() { d.post("/v1/payments", "order-"+string(rune('a'+i)), goodBody) })
 		<-held
 	}
-	d.get("/v1/payments").is(t, "a third", 429, "rate_limited")
+	d.get("/v1/payments").is(t, "a list, of more shares than are left", 429, "rate_limited")
+	d.get("/v1/payments/"+payments.NewID("acme", "order-z").String()).is(t, "a look, of one share", 404, "not_found")
 	if got := d.get("/v1/payments", as(globexSecret)); got.status != 200 {
 		t.Errorf("another caller: %d", got.status)
 	}

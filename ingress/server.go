@@ -6,10 +6,10 @@ import (
 )
 
 // Server is the HTTP server that the API is meant to stand behind: whoever sends or reads slowly holds a connection and nothing else, and not for
-// long. The write timeout counts from the request's head, and so covers a slow body, a slow commit and the longest wait.
+// long. The connection of a request in chunks ends with the answer. The write timeout counts from the request's head, and so covers a slow body, a slow commit and the longest wait.
 func Server(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:                      h,
+		Handler:                      closingAfterChunks(h),
 		ReadHeaderTimeout:            5 * time.Second,
 		ReadTimeout:                  15 * time.Second,
 		WriteTimeout:                 waitMax + 45*time.Second,
@@ -17,4 +17,15 @@ func Server(h http.Handler) *http.Server {
 		MaxHeaderBytes:               16 << 10,
 		DisableGeneralOptionsHandler: true,
 	}
+}
+
+// closingAfterChunks ends the connection of every request in chunks. There may have been a Content-Length beside them, which net/http passes over and
+// hides; a proxy that went by it takes other bytes for the next request, and RFC 9112, section 6.1, wants the connection closed for that.
+func closingAfterChunks(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TransferEncoding) > 0 {
+			w.Header()["Connection"] = []string{"close"}
+		}
+		h.ServeHTTP(w, r)
+	})
 }

@@ -16,13 +16,16 @@ import (
 )
 
 // serveDesk serves the desk's API on loopback, Run included, and returns its address and what shuts it down in the order of production.
-func serveDesk(t *testing.T, d *desk) (addr string, shutdown func()) {
+func serveDesk(t *testing.T, d *desk, change ...func(*http.Server)) (addr string, shutdown func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := Server(d.api.Handler())
+	for _, f := range change {
+		f(server)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() { _ = d.api.Run(ctx) })
@@ -124,8 +127,55 @@ func TestBrokenOffBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != 400 || d.store.stored() != 0 {
-		t.Errorf("%d, %d rows", response.StatusCode, d.store.stored())
+	body, err := io.ReadAll(response.Body)
+	got := reply{response.StatusCode, response.Header, body}
+	got.is(t, "broken off", 400, "invalid_request")
+	if got.check(t); err != nil || !response.Close || d.store.stored() != 0 {
+		t.Errorf("%v, closed: %v, %d rows", err, response.Close, d.store.stored())
+	}
+}
+
+// A body that comes too slowly is a request that may be repeated as it is, and is told so in the way of those; nothing is stored.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"of told length": head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(goodBody)+1, goodBody),
+		"in chunks":      head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(goodBody), goodBody),
+	} {
+		d := newDesk(t)
+		addr, _ := serveDesk(t, d, func(s *http.Server) { s.ReadTimeout = 300 * time.Millisecond })
+		got, closes := raw(t, dial(t, addr), text)
+		got.is(t, name, 503, "unavailable")
+		got.check(t)
+		if !closes || got.header.Get("Retry-After") != "1" || d.store.stored() != 0 {
+			t.Errorf("%s: closed: %v, %v, %d rows", name, closes, got.header, d.store.stored())
+		}
+	}
+}
+
+// A request that has both a length and chunks is two requests to a proxy that goes by the length. net/http goes by the chunks and hides the length, so
+// nothing that comes after chunks is read as a request.
+func TestNothingFollowsChunks(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	addr, _ := serveDesk(t, d)
+	for _, length := range []string{"", "Content-Length: 4\r\n"} {
+		conn := dial(t, addr)
+		chunked := head + length + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(goodBody), goodBody)
+		smuggled := strings.Replace(head, "order-1", "order-2", 1) + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(goodBody), goodBody)
+		if _, err := io.WriteString(conn, chunked+smuggled); err != nil {
+			t.Fatal(err)
+		}
+		reader := bufio.NewReader(conn)
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		if rest, _ := io.ReadAll(reader); response.StatusCode != 202 || !response.Close || len(rest) != 0 || d.store.stored() != 1 {
+			t.Errorf("%q: %d, closed: %v, then %q; %d rows", length, response.StatusCode, response.Close, rest, d.store.stored())
+		}
 	}
 }
 
@@ -241,6 +291,10 @@ func TestOverTheWire(t *testing.T) {
 		if got, _ := raw(t, dial(t, addr), text); got.status < 400 || got.status > 501 {
 			t.Errorf("%s: %d", name, got.status)
 		}
+	}
+	expecting, _ := raw(t, dial(t, addr), head+"Expect: something\r\nContent-Length: 2\r\n\r\n{}")
+	if expecting.status != 417 {
+		t.Errorf("an unknown expectation: %d", expecting.status)
 	}
 	if got, _ := raw(t, dial(t, addr), "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n"); got.status != 404 || got.code() != "not_found" {
 		t.Errorf("OPTIONS *: %d %s", got.status, got.body)
