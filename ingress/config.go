@@ -37,8 +37,8 @@ type Config struct {
 	Reader  payments.Reader
 	Keys    payments.Keys
 
-	// Unpublished counts the accepted rows whose copies are not in their streams yet; from UnpublishedMax on nothing more is accepted, and from
-	// three quarters of it on no batch. It is asked at most once in 250 ms. Nil: not looked at.
+	// Unpublished counts the accepted rows whose copies are not in their streams yet; from UnpublishedMax on nothing new is accepted, and from
+	// three quarters of it on no new batch. It is asked at most once in 250 ms. Nil: not looked at.
 	Unpublished    func(context.Context) (int64, error)
 	UnpublishedMax int64
 

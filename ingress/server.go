@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Server is the HTTP server that the API is meant to stand behind: whoever sends or reads slowly holds a connection and nothing else, and not for
-// long. The connection of a request in chunks ends with the answer. The write timeout counts from the request's head, and so covers a slow body, a slow commit and the longest wait.
+// Server is the HTTP server that the API is meant to stand behind: whoever sends or reads slowly holds a connection and nothing of others, and not for
+// long. The write timeout counts from the request's head, and so covers a slow body, a slow commit and the longest wait. The connection of a request
+// in chunks ends with its answer.
 func Server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:                      closingAfterChunks(h),
