@@ -52,10 +52,12 @@ func TestBatchChanged(t *testing.T) {
 	}{
 		"nothing":       {func(*payments.BatchRequest) {}, nil},
 		"currency case": {func(r *payments.BatchRequest) { r.Payments[1].Currency = "USD" }, nil},
-		"defaults":      {func(r *payments.BatchRequest) { r.Payments[1].Kind, r.Payments[0].CaptureMethod = payments.KindCharge, payments.CaptureAutomatic }, nil},
-		"expires_at":    {func(r *payments.BatchRequest) { r.Payments[1].ExpiresAt = time.Unix(2e9, 0) }, nil},
-		"amount":        {func(r *payments.BatchRequest) { r.Payments[1].Amount = 201 }, []string{"payments[1].amount"}},
-		"order":         {func(r *payments.BatchRequest) { r.Payments[0], r.Payments[2] = r.Payments[2], r.Payments[0] }, []string{"payments[0].amount", "payments[2].amount"}},
+		"defaults": {func(r *payments.BatchRequest) {
+			r.Payments[1].Kind, r.Payments[0].CaptureMethod = payments.KindCharge, payments.CaptureAutomatic
+		}, nil},
+		"expires_at":       {func(r *payments.BatchRequest) { r.Payments[1].ExpiresAt = time.Unix(2e9, 0) }, nil},
+		"amount":           {func(r *payments.BatchRequest) { r.Payments[1].Amount = 201 }, []string{"payments[1].amount"}},
+		"order":            {func(r *payments.BatchRequest) { r.Payments[0], r.Payments[2] = r.Payments[2], r.Payments[0] }, []string{"payments[0].amount", "payments[2].amount"}},
 		"only what failed": {func(r *payments.BatchRequest) { r.Payments = r.Payments[1:2] }, []string{"payments", "payments[0].amount"}},
 		"one more":         {func(r *payments.BatchRequest) { r.Payments = append(r.Payments, child(400)) }, []string{"payments"}},
 		"parent":           {func(r *payments.BatchRequest) { r.Parent = "" }, []string{"parent"}},
