@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -111,6 +112,19 @@ func (c *Client) Batches(ctx context.Context, run, cursor string, limit int) (pa
 	return page, err
 }
 
+// Payment reads the payment of a key.
+func (c *Client) Payment(ctx context.Context, key string) (schema.Payment, error) {
+	var page schema.List[schema.Payment]
+	_, err := c.do(ctx, http.MethodGet, "/v1/payments?"+url.Values{"idempotency_key": {key}}.Encode(), http.Header{}, nil, &page)
+	if err == nil && (len(page.Data) != 1 || page.Data[0].IdempotencyKey != key) {
+		err = &ProblemError{Status: http.StatusOK, Code: codeForeign}
+	}
+	if err != nil {
+		return schema.Payment{}, err
+	}
+	return page.Data[0], nil
+}
+
 // quoteKey writes a key as a structured-field string where it could otherwise be taken for one.
 func quoteKey(key string) string {
 	if !strings.HasPrefix(key, `"`) {
@@ -154,7 +168,13 @@ func connectionError(err error) error {
 	if errors.As(err, &failed) {
 		err = failed.Err
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	var unreached *net.OpError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens at ONCEPAY_API_URL: is the service running, and is the address right? (%w)", err)
+	case errors.As(err, &unreached) && unreached.Op == "dial":
+		return fmt.Errorf("ONCEPAY_API_URL cannot be reached: check the address and the network (%w)", err)
+	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer in time: %w", err)
 	}
 	return err

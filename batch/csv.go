@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -110,6 +111,9 @@ func (t *table) begin() error {
 	if mark, err := t.in.Peek(2); err == nil && utf16Mark(mark) {
 		return t.found.stop(Fault{Line: 1, Message: utf16Remedy})
 	}
+	if t.binary() {
+		return t.found.stop(Fault{Line: 1, Message: "the file is no CSV text: save the table as CSV in UTF-8, not as a workbook or an archive"})
+	}
 	if mark, err := t.in.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
 		if _, err := t.in.Discard(len(byteOrderMark)); err != nil {
 			return err
@@ -136,6 +140,16 @@ func (t *table) begin() error {
 	}
 	t.columns = columns
 	return nil
+}
+
+// headerPeek is how much of the first line is looked at to see whether it is text.
+const headerPeek = 1024
+
+// binary reports whether the first line holds control characters, as other programs' own formats do.
+func (t *table) binary() bool {
+	first, _ := t.in.Peek(headerPeek) // what is wrong with the reader is seen again when it is read
+	first, _, _ = bytes.Cut(first, []byte("\n"))
+	return bytes.ContainsFunc(first, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' })
 }
 
 // record reads one record, valid until the next.

@@ -184,6 +184,9 @@ func TestHeader(t *testing.T) {
 		"9900,usd,pm_card_visa":                                    {"column 1 of the header: the column is unknown", "unknown", "unknown", "is missing", "is missing", "is missing"},
 		"":                                                         {"the file is empty"},
 		"\xFF\xFEa\x00m\x00":                                       {"UTF-16"},
+		"PK\x03\x04\x14\x00\x06,\x00\n1,2":                         {"line 1: the file is no CSV text: save the table as CSV"},
+		"\x1f\x8b\x08\x00":                                         {"the file is no CSV text"},
+		"a\x00m\x00":                                               {"the file is no CSV text"},
 	} {
 		_, faults := readAll(t, CSV, names)
 		if len(faults) != len(want) {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ type fakeAPI struct {
 	most     int // in flight at once
 	byKey    map[string]int
 	rounds   int // pages that were read
+	reads    int // payments that were read
 
 	// fault, when set, may answer a request itself, before it is looked at. n counts POSTs from 1.
 	fault func(w http.ResponseWriter, r *http.Request, n int) (answered bool) // set it while nothing is on its way
@@ -77,6 +79,10 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodGet && r.URL.Path == "/v1/batches" {
 		f.list(w, r)
+		return
+	}
+	if r.Method == http.MethodGet && r.URL.Path == "/v1/payments" {
+		f.payment(w, r.URL.Query().Get("idempotency_key"))
 		return
 	}
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/batches" {
@@ -143,8 +149,12 @@ func (f *fakeAPI) accept(w http.ResponseWriter, r *http.Request, body []byte, n 
 		panic(http.ErrAbortHandler)
 	}
 	var children []payments.Payment
-	for _, c := range request.Children() {
-		children = append(children, payments.Payment{Intent: c, ID: c.ID(), Status: payments.StatusReceived})
+	for i, c := range request.Children() {
+		status := payments.StatusReceived
+		if there != nil {
+			status = f.statusOf(key, i)
+		}
+		children = append(children, payments.Payment{Intent: c, ID: c.ID(), Status: status})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusAccepted)
@@ -157,6 +167,33 @@ func requestOf(key string, m schema.BatchMessage) payments.BatchRequest {
 		r.Payments = append(r.Payments, document.ReadIntent(in, "t", ""))
 	}
 	return r
+}
+
+func (f *fakeAPI) statusOf(key string, i int) payments.Status {
+	if f.status == nil {
+		return payments.StatusSucceeded
+	}
+	return f.status(key, i, f.rounds)
+}
+
+// payment shows one payment, failed ones with what a bank says.
+func (f *fakeAPI) payment(w http.ResponseWriter, key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	name, number, _ := strings.Cut(key, payments.ChildSeparator)
+	i, err := strconv.Atoi(number)
+	list := schema.List[schema.Payment]{Data: []schema.Payment{}}
+	if b := f.batches[name]; b != nil && err == nil && i < len(b.message.Payments) {
+		child := requestOf(name, b.message).Children()[i]
+		p := payments.Payment{Intent: child, ID: child.ID(), Status: f.statusOf(name, i)}
+		if p.Status == payments.StatusFailed {
+			p.Reason, p.Failure = "card_declined", &payments.Failure{Code: "card_declined", DeclineCode: "insufficient_funds", Message: "no"}
+		}
+		list.Data = append(list.Data, document.Payment(p))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list)
 }
 
 func (f *fakeAPI) list(w http.ResponseWriter, r *http.Request) {
@@ -191,11 +228,7 @@ func (f *fakeAPI) show(key string) schema.Batch {
 	message := f.batches[key].message
 	state := payments.BatchState{Batch: payments.Batch{TenantID: "t", IdempotencyKey: key, Parent: message.Parent.Value, Count: len(message.Payments)}}
 	for i, in := range message.Payments {
-		status := payments.StatusSucceeded
-		if f.status != nil {
-			status = f.status(key, i, f.rounds)
-		}
-		state.Totals = append(state.Totals, payments.StatusTotal{Status: status, Currency: in.Currency.Value, Count: 1, Amount: in.Amount.Value})
+		state.Totals = append(state.Totals, payments.StatusTotal{Status: f.statusOf(key, i), Currency: in.Currency.Value, Count: 1, Amount: in.Amount.Value})
 	}
 	return document.Batch(state)
 }

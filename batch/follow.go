@@ -58,6 +58,21 @@ func (t *Totals) join(other Totals) {
 // Final is how many payments are in a final status.
 func (t Totals) Final() int64 { return t.count(payments.Status.Final) }
 
+// NeedPersonStatuses are the statuses of NeedPerson that are there, in the order of the state machine.
+func (t Totals) NeedPersonStatuses() (names []string) {
+	for _, status := range payments.Statuses() {
+		if needsPerson(status) && t.ByStatus[string(status)].Count > 0 {
+			names = append(names, string(status))
+		}
+	}
+	return names
+}
+
+// Unsuccessful is how many payments have another status than succeeded.
+func (t Totals) Unsuccessful() int64 {
+	return t.Payments - t.ByStatus[string(payments.StatusSucceeded)].Count
+}
+
 // NeedPerson is how many payments wait for somebody to do something: they do not move by themselves.
 func (t Totals) NeedPerson() int64 { return t.count(needsPerson) }
 
@@ -82,14 +97,17 @@ type FollowOptions struct {
 	Patience Patience
 	// Progress, when set, is told the totals after each page.
 	Progress func(Totals)
+	// Batch, when set, is told of each batch that is looked at, by its number in the run, as often as that is.
+	Batch func(i int, b schema.Batch)
 }
 
 // Bounds of looking: a page is pageBatches batches; a round looks at pages for roundFor and then pauses for pauseFactor times as long as it took, so
-// that following a run of any size costs the server little.
+// that following a run of any size costs the server little. The first pauses are shorter, for small runs.
 const (
 	pageBatches = 200
 	roundFor    = time.Second
 	pauseFactor = 4
+	pauseFirst  = 100 * time.Millisecond
 	pauseMin    = time.Second
 	pauseMax    = 30 * time.Second
 )
@@ -100,7 +118,7 @@ const (
 func Follow(ctx context.Context, plan *Plan, door Door, o FollowOptions) (Totals, error) {
 	f := &follower{plan: plan, door: door, o: o, lately: &progress{}, pages: []page{{}}}
 	f.lately.note(o.Patience.Now())
-	for {
+	for least := pauseFirst; ; least = min(2*least, pauseMin) {
 		began := o.Patience.Now()
 		if err := f.round(ctx, began); err != nil {
 			return f.totals(), err
@@ -109,7 +127,7 @@ func Follow(ctx context.Context, plan *Plan, door Door, o FollowOptions) (Totals
 			return all, f.compare(all)
 		}
 		took := o.Patience.Now().Sub(began)
-		if err := o.Patience.Wait(ctx, min(max(pauseFactor*took, pauseMin), pauseMax)); err != nil {
+		if err := o.Patience.Wait(ctx, min(max(pauseFactor*took, least), pauseMax)); err != nil {
 			return f.totals(), err
 		}
 	}
@@ -172,10 +190,14 @@ func (f *follower) look(ctx context.Context, i int) error {
 	}
 	var totals Totals
 	for _, b := range list.Data {
-		if _, ok := f.plan.number(b.IdempotencyKey); !ok {
-			return errForeignBatch(f.plan.Run)
+		i, ok := f.plan.number(b.IdempotencyKey)
+		if !ok {
+			return f.plan.foreign(b.IdempotencyKey)
 		}
 		totals.Add(b)
+		if f.o.Batch != nil {
+			f.o.Batch(i, b)
+		}
 	}
 	f.pages[i].totals = totals
 	if i == len(f.pages)-1 {

@@ -28,6 +28,10 @@ func (s *shelf) Accept(context.Context, string, []byte) (schema.BatchAccepted, b
 	return schema.BatchAccepted{}, false, errors.New("nothing is sent here")
 }
 
+func (s *shelf) Payment(context.Context, string) (schema.Payment, error) {
+	return schema.Payment{}, errors.New("no payment is read here")
+}
+
 func (s *shelf) Batches(ctx context.Context, run, cursor string, limit int) (page schema.List[schema.Batch], err error) {
 	at := 0
 	if cursor != "" {
@@ -128,11 +132,31 @@ func TestFollowIsPaced(t *testing.T) {
 		t.Errorf("%d pages, %s of %s", len(s.pages), busy, took)
 	}
 	for _, d := range s.clock.waits {
-		if d < pauseMin || d > pauseMax {
+		if d < pauseFactor*s.takes || d > pauseMax {
 			t.Errorf("waited %s", d)
 		}
 	}
 	t.Logf("%d pages, busy for %s of %s", len(s.pages), busy, took)
+}
+
+// TestFollowLooksSoon: a small run is seen to end when it does, and a slow one is asked for no more than once a second.
+func TestFollowLooksSoon(t *testing.T) {
+	t.Parallel()
+	for whole, most := range map[time.Duration]int{150 * time.Millisecond: 3, time.Minute: 66} {
+		s := newShelf(3)
+		s.takes = time.Millisecond
+		began := s.clock.now
+		s.status = func(_ int, now time.Time) payments.Status {
+			if now.Sub(began) >= whole {
+				return payments.StatusSucceeded
+			}
+			return payments.StatusReceived
+		}
+		all, err := s.follow(t, nil)
+		if took := s.clock.now.Sub(began); err != nil || !all.Complete || took > whole+min(whole, pauseMin)+10*time.Millisecond || len(s.pages) > most {
+			t.Errorf("%s: %v after %s and %d pages", whole, err, took, len(s.pages))
+		}
+	}
 }
 
 // TestFollowWhatIsStuck: what waits for a person on the first pages holds up nobody's sight of the others, and is said in the end.

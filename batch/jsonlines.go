@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/schema"
 )
@@ -58,11 +60,13 @@ func (l *lines) decode(r *row, text []byte) (bool, error) {
 		return false, l.found.add(Fault{Row: r.number, Line: r.line, Column: column, Message: message})
 	}
 	if payments.CardInBytes(text) {
-		return refuse("", cardRemedy)
+		return refuse(cardMember(text), cardRemedy)
 	}
 	wire, err := schema.DecodeIntent(text)
 	var refused *schema.DecodeError
 	switch {
+	case errors.As(err, &refused) && refused.Field == columnDecimal:
+		return refuse(columnDecimal, "is a column of CSV alone: write amount, in minor units (9900 for 99.00 USD)")
 	case errors.As(err, &refused):
 		return refuse(refused.Field, refused.Problem)
 	case err != nil:
@@ -74,6 +78,35 @@ func (l *lines) decode(r *row, text []byte) (bool, error) {
 	}
 	r.wire = wire
 	return true, nil
+}
+
+// cardMember is the name of the member whose value holds a card number, as metadata.note within metadata; "" where that cannot be told, or the name
+// itself is not fit to be repeated.
+func cardMember(text []byte) string {
+	d := jsontext.NewDecoder(bytes.NewReader(text))
+	if open, err := d.ReadToken(); err != nil || open.Kind() != jsontext.KindBeginObject {
+		return ""
+	}
+	for d.PeekKind() == jsontext.KindString {
+		token, err := d.ReadToken()
+		if err != nil {
+			return ""
+		}
+		name := token.String() // the token is good until the next is read
+		value, err := d.ReadValue()
+		switch {
+		case err != nil:
+			return ""
+		case !payments.CardInBytes(value):
+			continue
+		case value.Kind() == jsontext.KindBeginObject:
+			if inner := cardMember(value); inner != "" {
+				return safeName(name + "." + inner)
+			}
+		}
+		return safeName(name)
+	}
+	return ""
 }
 
 // column is the member itself.

@@ -13,17 +13,21 @@ import (
 	"github.com/oncepay/oncepay/schema"
 )
 
-// Door is what Publish and Follow need of the API; *Client is one.
+// Door is what Publish, Follow and Outcomes need of the API; *Client is one.
 type Door interface {
 	Accept(ctx context.Context, key string, body []byte) (accepted schema.BatchAccepted, replayed bool, err error)
 	Batches(ctx context.Context, run, cursor string, limit int) (schema.List[schema.Batch], error)
+	Payment(ctx context.Context, key string) (schema.Payment, error)
 }
 
 // Sent is how far Publish came.
 type Sent struct {
-	Rows     int64 // that are accepted, now or before
-	Batches  int   // those rows' batches
-	Replayed int   // of these, which had been accepted before
+	Rows         int64 // that are accepted, now or before
+	Batches      int   // those rows' batches
+	Replayed     int   // of these, which had been accepted before
+	ReplayedRows int64 // those batches' rows
+	// New says that something may have been accepted that had not been before.
+	New bool
 }
 
 // PublishOptions say how.
@@ -32,6 +36,9 @@ type PublishOptions struct {
 	Patience    Patience
 	// Found, when set, is told after each page how many batches of the run were found to be accepted before, while these are looked for.
 	Found func(batches int)
+	// Adds, when set, is told once when the run was begun before and everything of it that was found is known to be the same: how many payments it
+	// had, and how many more the file holds. Nothing new was sent until it returns.
+	Adds func(had, adds int64)
 	// Progress, when set, is told after each batch, never twice at a time.
 	Progress func(Sent)
 }
@@ -102,6 +109,7 @@ type publisher struct {
 	lately *progress
 	ready  chan chunk
 	flying sync.WaitGroup // chunks that are handed out and have no answer
+	told   bool           // Adds was
 
 	mu     sync.Mutex
 	sent   Sent
@@ -135,25 +143,34 @@ func (p *publisher) read(ctx context.Context, c *chunks) error {
 		case err != nil:
 			return err
 		}
-		if i < len(p.begun.has) && !p.begun.there(i) && i > 0 {
-			if held = append(held, next); len(held) < heldMax {
-				continue
-			}
+		if i < len(p.begun.has) && !p.begun.there(i) {
+			held = append(held, next)
 		} else if err := p.hand(ctx, next); err != nil {
 			return err
 		}
-		if i == 0 || i == len(p.begun.has)-1 || len(held) >= heldMax {
-			if err := p.release(ctx, held); err != nil {
-				return err
-			}
-			held = nil
+		switch {
+		case i == len(p.begun.has)-1, len(held) >= heldMax:
+			err, held = p.release(ctx, held), nil
+		case i == 0:
+			p.flying.Wait()
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// release waits until all that was handed out is accepted, and then hands out what was held.
+// release waits until all that was handed out is accepted, tells what is new, and then hands out what was held.
 func (p *publisher) release(ctx context.Context, held []chunk) error {
 	p.flying.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if adds := p.plan.Rows - p.begun.rows; !p.told && p.begun.n > 0 && adds > 0 && p.o.Adds != nil {
+		p.told = true
+		p.o.Adds(p.begun.rows, adds)
+	}
 	for _, c := range held {
 		if err := p.hand(ctx, c); err != nil {
 			return err
@@ -166,6 +183,12 @@ func (p *publisher) hand(ctx context.Context, c chunk) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	// The first chunk is new only once it is known to be: where it is refused nothing was sent.
+	if c.index > 0 && !p.begun.there(c.index) {
+		p.mu.Lock()
+		p.sent.New = true
+		p.mu.Unlock()
+	}
 	p.flying.Add(1)
 	select {
 	case p.ready <- c:
@@ -176,22 +199,26 @@ func (p *publisher) hand(ctx context.Context, c chunk) error {
 	}
 }
 
-// send posts one chunk until it is accepted.
-func (p *publisher) send(ctx context.Context, c chunk) error {
-	key := c.key(p.plan.Run)
-	var replayed bool
-	err := p.o.Patience.until(ctx, p.lately, func(ctx context.Context) error {
-		accepted, again, err := p.door.Accept(ctx, key, c.body)
+// accept posts one chunk until it is accepted.
+func accept(ctx context.Context, run string, c chunk, door Door, patience Patience, lately *progress) (accepted schema.BatchAccepted, replayed bool, err error) {
+	key := c.key(run)
+	err = patience.until(ctx, lately, func(ctx context.Context) (err error) {
+		accepted, replayed, err = door.Accept(ctx, key, c.body)
 		if err == nil && !answers(accepted, key, c.rows) {
 			err = &ProblemError{Status: 202, Code: codeForeign}
 		}
-		replayed = again
 		return err
 	})
 	var problem *ProblemError
 	if errors.As(err, &problem) && !problem.retryable() {
-		return &RefusedError{Key: key, First: c.first, Last: c.first + int64(c.rows) - 1, Run: p.plan.Run, Problem: problem}
+		err = &RefusedError{Key: key, First: c.first, Last: c.first + int64(c.rows) - 1, Run: run, Problem: problem}
 	}
+	return accepted, replayed, err
+}
+
+// send has one chunk accepted, and counts it.
+func (p *publisher) send(ctx context.Context, c chunk) error {
+	_, replayed, err := accept(ctx, p.plan.Run, c, p.door, p.o.Patience, p.lately)
 	if err != nil {
 		return err
 	}
@@ -201,6 +228,9 @@ func (p *publisher) send(ctx context.Context, c chunk) error {
 	p.sent.Batches++
 	if replayed {
 		p.sent.Replayed++
+		p.sent.ReplayedRows += int64(c.rows)
+	} else {
+		p.sent.New = true
 	}
 	if p.o.Progress != nil {
 		p.o.Progress(p.sent)

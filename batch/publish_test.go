@@ -28,7 +28,7 @@ func TestPublishSendsEveryChunkOnce(t *testing.T) {
 	sent, err := Publish(t.Context(), plan, f.door(5*time.Second), PublishOptions{
 		Concurrency: 4, Patience: new(clock).patience(0), Progress: func(s Sent) { seen = append(seen, s.Rows) },
 	})
-	if err != nil || sent != (Sent{Rows: 1234, Batches: 13}) {
+	if err != nil || sent != (Sent{Rows: 1234, Batches: 13, New: true}) {
 		t.Fatalf("%+v, %v", sent, err)
 	}
 	f.holds(plan)
@@ -47,7 +47,7 @@ func TestPublishSendsEveryChunkOnce(t *testing.T) {
 	}
 	// The same again is nothing but repeats.
 	sent, err = publish(t, f, plan, new(clock))
-	if err != nil || sent != (Sent{Rows: 1234, Batches: 13, Replayed: 13}) {
+	if err != nil || sent != (Sent{Rows: 1234, Batches: 13, Replayed: 13, ReplayedRows: 1234}) {
 		t.Fatalf("%+v, %v", sent, err)
 	}
 	f.holds(plan)
@@ -244,7 +244,7 @@ func TestAnotherFileUnderTheKey(t *testing.T) {
 			}
 			sent, err := publish(t, f, planOf(t, "run", changed), new(clock))
 			var refused *RefusedError
-			if !errors.As(err, &refused) || refused.Problem.Code != codeReused {
+			if !errors.As(err, &refused) || !refused.OtherFile() || sent.New {
 				t.Fatalf("%+v, %v", sent, err)
 			}
 			for _, w := range []string{fmt.Sprintf("row %d, column amount", row), "not the same file", "--key run"} {
@@ -331,7 +331,7 @@ func TestGapsAreFilledLast(t *testing.T) {
 		return false
 	}
 	sent, err := publish(t, f, plan, new(clock))
-	if err != nil || sent != (Sent{Rows: 2000, Batches: 20, Replayed: 12}) || early.Load() != 0 {
+	if err != nil || sent != (Sent{Rows: 2000, Batches: 20, Replayed: 12, ReplayedRows: 1200, New: true}) || early.Load() != 0 {
 		t.Fatalf("%+v, %v, %d too early", sent, err, early.Load())
 	}
 	f.holds(plan)

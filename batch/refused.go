@@ -50,6 +50,11 @@ func (e *RefusedError) Error() string {
 	return place + " were refused: " + e.Problem.Error()
 }
 
+// OtherFile says that other rows were sent under this key before.
+func (e *RefusedError) OtherFile() bool {
+	return e.Problem.Status == http.StatusUnprocessableEntity && e.Problem.Code == codeReused
+}
+
 // Unwrap returns the API's own words.
 func (e *RefusedError) Unwrap() error { return e.Problem }
 

@@ -67,6 +67,24 @@ func strictDefaults(root *cobra.Command) {
 	}
 }
 
+// helpWidth is how wide help is at most.
+const helpWidth = 100
+
+// strictHelp makes --help after a command that is not there the usage error that it would be without. The error is known once the tree was executed.
+func strictHelp(root *cobra.Command) *error {
+	var unknown error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 && c.Args != nil {
+			unknown = c.Args(c, words)
+			return
+		}
+		help(c, args)
+	})
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages |", fmt.Sprintf("FlagUsagesWrapped %d |", helpWidth)))
+	return &unknown
+}
+
 // Arguments checks how many arguments a command is given; its usage line names them. The arguments themselves are not repeated.
 func Arguments(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {

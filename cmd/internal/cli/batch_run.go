@@ -8,15 +8,15 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/oncepay/oncepay/batch"
 	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/cmd/internal/console"
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
 )
 
 // batchRun is one call of batch run.
@@ -27,73 +27,9 @@ type batchRun struct {
 	concurrency int
 	retryFor    time.Duration
 	noWait      bool
-}
-
-func batchRunCommand(s *shared) *cobra.Command {
-	r := batchRun{shared: s}
-	var format string
-	var dryRun bool
-	c := &cobra.Command{
-		Use: "run FILE --key K", Short: "Pay what stands in a file (CSV or JSON Lines, - for standard input)", Args: Arguments(1, 1),
-		Long: "Pay what stands in a file. All of it is checked before anything is sent. Run it as often as you like: the same file under the same key is\n" +
-			"the same payments, and a run that was interrupted goes on where it was. Another file under the key is refused.\n\n" +
-			"CSV has a header row: amount (in minor units: 9900) or amount_decimal (99.00), currency, payment_method, and any of the other members of an\n" +
-			"intent, metadata as metadata.NAME. JSON Lines has one intent on each line. Payments have no keys of their own: the n-th batch of 100 rows is\n" +
-			"K.000000, K.000001, … under the parent K.\n\n" +
-			"The exit code is 0 when every payment has its outcome, declined ones included; 1 when it failed or payments wait for a person, 2 when the file\n" +
-			"or the command line must be changed first, in which case nothing was sent.",
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := r.check(c); err != nil {
-				return err
-			}
-			var door *batch.Client
-			if !dryRun {
-				var err error
-				if door, err = s.openDoor(c, r.concurrency); err != nil {
-					return err
-				}
-				defer door.Close()
-			}
-			file, err := openBatchFile(c.Context(), args[0], format, c.InOrStdin())
-			if err != nil {
-				return interrupted(c.Context(), err, "nothing was sent")
-			}
-			defer file.close()
-			r.file = file
-			plan, err := r.validate(c.Context())
-			if err != nil {
-				return err
-			}
-			if dryRun {
-				return r.printPlan(plan)
-			}
-			return r.pay(c.Context(), plan, door)
-		},
-	}
-	c.Flags().StringVar(&r.key, "key", "", "the run's key: one per file, the same on every repeat (required)")
-	c.Flags().StringVar(&format, "format", "", "csv or jsonl; by default as the file's name says")
-	c.Flags().IntVar(&r.concurrency, "concurrency", 8, fmt.Sprintf("batches in flight, 1 to %d", batch.ConcurrencyMax))
-	c.Flags().DurationVar(&r.retryFor, "retry-for", 10*time.Minute, "how long to go on while the API accepts nothing at all")
-	c.Flags().BoolVar(&r.noWait, "no-wait", false, "end when everything is accepted, without following the payments")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "check the file, print what it asks for, and send nothing")
-	bindDoor(c)
-	return c
-}
-
-func (r *batchRun) check(c *cobra.Command) error {
-	if !c.Flags().Changed("key") {
-		return &app.UsageError{Text: "--key: is required: choose one key per file and repeat it on every attempt"}
-	}
-	if wrong := batch.CheckKey(r.key); wrong != "" {
-		return &app.UsageError{Text: "--key: " + wrong}
-	}
-	if r.concurrency < 1 || r.concurrency > batch.ConcurrencyMax {
-		return &app.UsageError{Text: fmt.Sprintf("--concurrency: must be from 1 to %d", batch.ConcurrencyMax)}
-	}
-	if r.retryFor < 0 {
-		return &app.UsageError{Text: "--retry-for: must not be negative"}
-	}
-	return nil
+	resultsName string
+	results     *resultsFile // nil: none is asked for
+	unwell      []bool       // by number: the batches of which some payment did not succeed
 }
 
 // interrupted says how far a run was when it was told to stop.
@@ -133,17 +69,26 @@ func (r *batchRun) pay(ctx context.Context, plan *batch.Plan, door *batch.Client
 	bar := console.NewBar(r.err, "accepted", plan.Rows, "payments")
 	sent, err := batch.Publish(ctx, plan, door, batch.PublishOptions{
 		Concurrency: r.concurrency, Patience: r.patience(bar),
-		Found:    r.tellFound(bar),
-		Progress: func(s batch.Sent) { bar.Set(s.Rows) },
+		Found: r.tellFound(bar),
+		Adds: func(had, adds int64) {
+			bar.Note(fmt.Sprintf("the run had %s; this file adds %d", plural(had, "payment", "payments"), adds))
+		},
+		Progress: func(s batch.Sent) {
+			bar.Before(s.ReplayedRows)
+			bar.Set(s.Rows)
+		},
 	})
 	if err != nil {
 		bar.Abandon()
-		far := fmt.Sprintf("%d of %d payments are accepted", sent.Rows, plan.Rows)
+		far, nothing := farOf(sent, plan), "nothing was sent"
+		if sent.Batches > 0 || otherFile(err) {
+			nothing = "nothing new was sent"
+		}
 		switch {
-		case ctx.Err() == nil && sent.Batches == 0 && wrongSettings(err):
-			return &app.UsageError{Text: err.Error() + "; nothing was sent"}
+		case ctx.Err() == nil && !sent.New && (wrongSettings(err) || otherFile(err)):
+			return &app.UsageError{Text: err.Error() + "; " + nothing}
 		case ctx.Err() == nil:
-			return NewExit(exitFailed, "oncepay: "+err.Error()+" ("+far+" by this call)")
+			return NewExit(exitFailed, "oncepay: "+err.Error()+" ("+far+")")
 		}
 		return interrupted(ctx, err, far)
 	}
@@ -155,6 +100,24 @@ func (r *batchRun) pay(ctx context.Context, plan *batch.Plan, door *batch.Client
 		return r.printRun(plan, &sent, nil)
 	}
 	return r.follow(ctx, plan, door, sent)
+}
+
+// farOf says how much this call knows to be accepted.
+func farOf(sent batch.Sent, plan *batch.Plan) string {
+	switch {
+	case sent.Rows == 0:
+		return fmt.Sprintf("this call knows none of %s to be accepted", plural(plan.Rows, "payment", "payments"))
+	case sent.ReplayedRows == 0:
+		return fmt.Sprintf("%d of %d payments are accepted", sent.Rows, plan.Rows)
+	}
+	return fmt.Sprintf("%d of %d payments are accepted: %d before, %d new", sent.Rows, plan.Rows, sent.ReplayedRows, sent.Rows-sent.ReplayedRows)
+}
+
+// otherFile reports whether the file is not the one of what was sent before under the key.
+func otherFile(err error) bool {
+	var foreign *batch.ForeignError
+	var refused *batch.RefusedError
+	return errors.As(err, &foreign) || errors.As(err, &refused) && refused.OtherFile()
 }
 
 // wrongSettings reports whether the API's address or key must be changed first.
@@ -169,9 +132,13 @@ func wrongSettings(err error) bool {
 
 func (r *batchRun) follow(ctx context.Context, plan *batch.Plan, door *batch.Client, sent batch.Sent) error {
 	bar := console.NewBar(r.err, "with an outcome", plan.Rows, "payments")
+	r.unwell = make([]bool, plan.Batches())
 	all, err := batch.Follow(ctx, plan, door, batch.FollowOptions{
 		Patience: r.patience(bar),
 		Progress: func(t batch.Totals) { bar.Set(t.Final()) },
+		Batch: func(i int, b schema.Batch) {
+			r.unwell[i] = b.ByStatus[string(payments.StatusSucceeded)].Count != b.Count
+		},
 	})
 	if err != nil {
 		bar.Abandon()
@@ -185,9 +152,13 @@ func (r *batchRun) follow(ctx context.Context, plan *batch.Plan, door *batch.Cli
 	if err := r.printRun(plan, &sent, &all); err != nil {
 		return err
 	}
+	if err := r.tellOutcomes(ctx, plan, door, all); err != nil {
+		return err
+	}
 	if !all.Complete {
-		return NewExit(exitFailed, fmt.Sprintf("oncepay: %s for a person (%s): `oncepay payments list --status …` shows them, and the same command looks again",
-			plural(all.NeedPerson(), "payment waits", "payments wait"), "requires_capture, requires_action, needs_review, stalled"))
+		statuses := all.NeedPersonStatuses()
+		return NewExit(exitFailed, fmt.Sprintf("oncepay: %s for a person (%s): operators see them with `oncepay payments list --status %s`, and the same command looks again",
+			plural(all.NeedPerson(), "payment waits", "payments wait"), strings.Join(statuses, ", "), strings.Join(statuses, "` and `oncepay payments list --status ")))
 	}
 	return nil
 }
@@ -254,9 +225,25 @@ func (r *batchRun) printRun(plan *batch.Plan, sent *batch.Sent, all *batch.Total
 		return console.JSON(r.out, d)
 	}
 	if all == nil {
-		fmt.Fprintf(r.out, "%s accepted in %s under %s: `oncepay batch show` tells how far they are\n",
+		fmt.Fprintf(r.out, "%s accepted in %s under %s\n",
 			plural(plan.Rows, "payment", "payments"), plural(int64(plan.Batches()), "batch", "batches"), r.key)
+		fmt.Fprintf(r.err, "the same command without --no-wait tells how far they are, and so does `oncepay batch show %s` to operators\n", shellWord(r.key))
 		return nil
 	}
 	return r.printTotals(all.ByStatus)
+}
+
+// shellWord writes a key, which holds nothing but printable ASCII, so that a shell reads it as one word.
+func shellWord(key string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-:/@%+,", c)
+	}
+	if strings.IndexFunc(key, func(c rune) bool { return !plain(c) }) < 0 && !strings.HasPrefix(key, "-") {
+		return key
+	}
+	quoted := "'" + strings.ReplaceAll(key, "'", `'\''`) + "'"
+	if strings.HasPrefix(key, "-") {
+		return "-- " + quoted
+	}
+	return quoted
 }

@@ -18,15 +18,16 @@ import (
 func batchShowCommand(s *shared) *cobra.Command {
 	var tenant string
 	c := &cobra.Command{
-		Use: "show ID | K --tenant T", Short: "Show how far a batch is, or all batches of a run together", Args: Arguments(1, 1),
-		Long: "Show how far a batch is: by its id (bat_…), by its key, or by the key of a run (its batches' parent), for the totals over all its batches.",
+		Use: "show ID|K", Short: "Show how far a batch is, or all batches of a run together (operators)", Args: Arguments(1, 1),
+		Long: "Show how far a batch is: by its id (bat_…), by its key, or by the key of a run (its batches'\n" +
+			"parent), for the totals over all its batches.\n\n" +
+			"This reads the database (ONCEPAY_DATABASE_URL), as operators do. With an API key alone, repeat\n" +
+			"`oncepay batch run` with the same file and key, or ask the API: GET /v1/batches?parent=K.",
 		RunE: func(c *cobra.Command, args []string) error {
 			name := args[0]
 			id, err := payments.ParseID(name)
 			byID := err == nil && strings.HasPrefix(name, "bat_")
 			switch {
-			case !byID && tenant == "":
-				return &app.UsageError{Text: "--tenant: is required with a key"}
 			case !byID && (payments.CheckKey(name) != "" || payments.ContainsCardNumberString(name)):
 				return &app.UsageError{Text: "give a batch's id (bat_…), its key, or the key of a run"}
 			case tenant != "" && payments.CheckTenantID(tenant) != "":
@@ -44,6 +45,9 @@ func batchShowCommand(s *shared) *cobra.Command {
 					tenant = p.TenantID
 				}
 				if !byID {
+					if tenant, err = tenantOfKey(c.Context(), store, tenant, name); err != nil {
+						return err
+					}
 					id = payments.NewID(tenant, name)
 				}
 				state, err := store.Batch(c.Context(), tenant, id)
@@ -57,8 +61,41 @@ func batchShowCommand(s *shared) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&tenant, "tenant", "", "the tenant; needed with a key")
+	c.Flags().StringVar(&tenant, "tenant", "", "the tenant; needed with a key that several tenants have")
 	return c
+}
+
+// tenantOfKey is the one tenant that has a batch or a run under the key, unless the caller names one.
+func tenantOfKey(ctx context.Context, store *postgres.Store, named, key string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	tenants, err := store.Tenants(ctx)
+	if err != nil {
+		return "", err
+	}
+	found := ""
+	for _, t := range tenants {
+		_, err := store.Batch(ctx, t.ID, payments.NewID(t.ID, key))
+		if payments.ErrorCode(err) == payments.CodeNotFound {
+			var page []payments.BatchState
+			page, _, err = store.Batches(ctx, payments.BatchListRequest{TenantID: t.ID, Parent: key, Limit: 1})
+			if err == nil && len(page) == 0 {
+				continue
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+		if found != "" {
+			return "", &app.UsageError{Text: "--tenant: is required: several tenants have a batch or a run under this key"}
+		}
+		found = t.ID
+	}
+	if found == "" {
+		return "", payments.Errorf(payments.CodeNotFound, "no tenant has a batch or a run of batches under this key")
+	}
+	return found, nil
 }
 
 func (s *shared) printBatch(state payments.BatchState) error {

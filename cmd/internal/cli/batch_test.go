@@ -18,6 +18,7 @@ import (
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/postgres"
 	"github.com/oncepay/oncepay/payments/stripesim"
 )
 
@@ -115,8 +116,15 @@ func TestBatchUsage(t *testing.T) {
 		{"batch run --key k /nowhere/f.csv" + to, "the file cannot be read: no such file"},
 		{"batch run --key k " + t.TempDir() + " --format csv" + to, "is a directory"},
 		{"batch show", "usage: oncepay batch show ID"},
-		{"batch show k", "--tenant: is required with a key"},
-		{"batch show bat_00", "--tenant: is required with a key"},
+		{"batch show k", "ONCEPAY_DATABASE_URL: is required"},
+		{"batch show bat_00", "ONCEPAY_DATABASE_URL: is required"},
+		{"batch show " + card, "give a batch's id"},
+		{"batch list --help", `batch: unknown command "list"; there are run, show`},
+		{"batch run --key k " + good + " --no-wait --results r" + to, "--results: goes without --no-wait and --dry-run"},
+		{"batch run --key k " + good + " --dry-run --results r", "--results: goes without --no-wait and --dry-run"},
+		{"batch run --key k " + good + " --results " + good + to, "--results: is the file that is paid"},
+		{"batch run --key k " + good + " --results /nowhere/r.jsonl" + to, "--results: the file cannot be written: no such file"},
+		{"batch run --key k " + good + " --results " + filepath.Dir(good) + to, "--results: must name a file"},
 		{"batch show k --tenant A", "--tenant: must be 1 to 63"},
 		{"batch show " + card + " --tenant a", "give a batch's id"},
 	} {
@@ -172,7 +180,8 @@ func TestBatchRun(t *testing.T) {
 	if r.code != exitOK || !strings.Contains(r.out, "succeeded  250       31500.00 USD") || !strings.Contains(r.err, "3 of 3 batches had been accepted before\n") || strings.ContainsAny(r.err, "\x1b\r") {
 		t.Errorf("%+v", r)
 	}
-	if r := b.run(run(name, "pay", "--no-wait")...); r.code != exitOK || !strings.HasPrefix(r.out, "250 payments accepted in 3 batches under pay") {
+	if r := b.run(run(name, "pay", "--no-wait")...); r.code != exitOK || r.out != "250 payments accepted in 3 batches under pay\n" ||
+		!strings.Contains(r.err, "and so does `oncepay batch show pay` to operators") {
 		t.Errorf("%+v", r)
 	}
 	if got := sim.Summary(); got.Charges != 250 || got.DoubleCharges != 0 {
@@ -180,7 +189,7 @@ func TestBatchRun(t *testing.T) {
 	}
 	// The same key with another file.
 	r = b.run(run(writeFile(t, "other.csv", rowsOf(250, "description", "e")), "pay")...)
-	if r.code != exitFailed || r.out != "" || !strings.Contains(r.err, "this is not the same file, it differs in row 1, column description, row 2, column description") {
+	if r.code != exitUsage || r.out != "" || !strings.Contains(r.err, "this is not the same file, it differs in row 1, column description, row 2, column description") || !strings.HasSuffix(r.err, "; nothing new was sent\n") {
 		t.Errorf("%+v", r)
 	}
 	show := func(args ...string) map[string]any { return b.json(append([]string{"batch", "show"}, args...)...) }
@@ -197,12 +206,14 @@ func TestBatchRun(t *testing.T) {
 	if r := b.run("batch", "show", "pay", "--tenant", "demo"); r.code != exitOK || !strings.Contains(r.out, "batches         3\n") || !strings.Contains(r.out, "succeeded  250") {
 		t.Errorf("%+v", r)
 	}
+	b.alone(id, d)
 	b.fails(b.run("batch", "show", "none", "--tenant", "demo"), exitFailed, "no batch and no run")
 	b.fails(b.run("batch", "show", "pay", "--tenant", "nobody"), exitFailed, "no batch and no run")
 	b.fails(b.run("batch", "show", "bat_00000000000000000000000000000000"), exitFailed, "no batch with this id")
 	// What waits for a person is exit code 1, and the document is there all the same.
 	r = b.run(run(writeFile(t, "held.csv", rowsOf(2, "capture_method", "manual")), "held", "--json")...)
-	if r.code != exitFailed || oneDocument(t, r.out)["complete"] != false || !strings.Contains(r.err, "2 payments wait for a person (requires_capture") {
+	if r.code != exitFailed || oneDocument(t, r.out)["complete"] != false || !strings.Contains(r.err, "2 payments wait for a person (requires_capture): operators see them with `oncepay payments list --status requires_capture`") ||
+		!strings.Contains(r.err, "2 payments did not succeed:\nROW  PAYMENT") {
 		t.Errorf("%+v", r)
 	}
 	// A key that may do nothing here.
@@ -210,6 +221,36 @@ func TestBatchRun(t *testing.T) {
 	r = b.run("batch", "run", name, "--key", "new", "--api-url", address, "--api-key", other)
 	if r.code != exitUsage || !strings.Contains(r.err, "nothing was sent") || !strings.Contains(r.err, "needs the scopes batches:write and payments:read") || strings.Contains(r.err, other) {
 		t.Errorf("%+v", r)
+	}
+}
+
+// alone shows a batch and a run by their keys, without their tenant, as long as no other tenant has the same.
+func (b *bench) alone(id string, run map[string]any) {
+	b.t.Helper()
+	b.json("tenants", "create", "alone")
+	b.json("tenants", "create", "zero")
+	if whole := b.json("batch", "show", "pay"); whole["batches"] != 3.0 || fmt.Sprint(whole["by_status"]) != fmt.Sprint(run["by_status"]) {
+		b.t.Errorf("%v", whole)
+	}
+	if one := b.json("batch", "show", "pay.000002"); one["id"] != id {
+		b.t.Errorf("%v", one)
+	}
+	b.fails(b.run("batch", "show", "none"), exitFailed, "no tenant has a batch or a run")
+	store, err := postgres.Open(b.t.Context(), b.set["ONCEPAY_DATABASE_URL"], postgres.Options{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer store.Close(b.t.Context())
+	other := payments.BatchRequest{TenantID: "alone", IdempotencyKey: "pay.000002", Payments: []payments.Intent{{Amount: 100, Currency: "usd", PaymentMethod: "pm_card_visa"}}}
+	if _, err := store.AdmitBatch(b.t.Context(), other); err != nil {
+		b.t.Fatal(err)
+	}
+	b.fails(b.run("batch", "show", "pay.000002"), exitUsage, "--tenant: is required: several tenants")
+	if one := b.json("batch", "show", "pay.000002", "--tenant", "alone"); one["count"] != 1.0 {
+		b.t.Errorf("%v", one)
+	}
+	if whole := b.json("batch", "show", "pay"); whole["batches"] != 3.0 {
+		b.t.Errorf("%v", whole)
 	}
 }
 

@@ -44,6 +44,9 @@ func keysCreateCommand(s *shared) *cobra.Command {
 			if tenant == "" {
 				return &app.UsageError{Text: "--tenant: is required"}
 			}
+			if wrong := payments.CheckTenantID(tenant); wrong != "" {
+				return &app.UsageError{Text: "--tenant: " + wrong}
+			}
 			wanted, err := readScopes(list)
 			if err != nil {
 				return err
@@ -57,13 +60,16 @@ func keysCreateCommand(s *shared) *cobra.Command {
 			}
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
 				k, secret, err := store.CreateAPIKey(c.Context(), tenant, wanted, expires)
+				if payments.ErrorCode(err) == payments.CodeNotFound {
+					return payments.Errorf(payments.CodeNotFound, "--tenant: there is no such tenant: `oncepay tenants create %s` makes it", tenant)
+				}
 				if err != nil {
 					return err
 				}
 				if s.json {
 					return console.JSON(s.out, documentOfKey(k, secret))
 				}
-				fmt.Fprintln(s.err, "keep it: it is not shown again, and only its hash is stored")
+				fmt.Fprintf(s.err, "keep it: it is not shown again, and only its hash is stored; `oncepay keys revoke %s` revokes it\n", k.ID)
 				fmt.Fprintln(s.out, secret)
 				return nil
 			})

@@ -69,7 +69,11 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetFlagErrorFunc(flagError)
 	strictDefaults(root)
+	unknown := strictHelp(root)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = *unknown
+	}
 	var usage *app.UsageError
 	var coded *exitError
 	switch {

@@ -99,14 +99,14 @@ func TestTenantsAndKeys(t *testing.T) {
 	if got := list(t, b.json("keys", "list")); len(got) != 0 {
 		t.Errorf("keys: %v", got)
 	}
-	b.fails(b.run("keys", "create", "--tenant", "nobody"), exitFailed, "tenant")
+	b.fails(b.run("keys", "create", "--tenant", "nobody"), exitFailed, "--tenant: there is no such tenant: `oncepay tenants create nobody` makes it")
 	made := b.json("keys", "create", "--tenant", "acme", "--ttl", "1h", "--scopes", "payments:read,payments:write")
 	secret, id := made["key"].(string), made["id"].(string)
 	if len(secret) < 32 || !strings.HasPrefix(secret, made["prefix"].(string)) || made["expires_at"] == nil || made["revoked_at"] != nil || len(made["scopes"].([]any)) != 2 {
 		t.Errorf("key: %v", made)
 	}
 	plain := b.run("keys", "create", "--tenant", "beta")
-	if plain.code != exitOK || strings.Count(plain.out, "\n") != 1 || !strings.Contains(plain.err, "not shown again") || strings.Contains(plain.err, strings.TrimSpace(plain.out)) {
+	if plain.code != exitOK || strings.Count(plain.out, "\n") != 1 || !strings.Contains(plain.err, "not shown again") || !strings.Contains(plain.err, "`oncepay keys revoke key_") || strings.Contains(plain.err, strings.TrimSpace(plain.out)) {
 		t.Errorf("key: %+v", plain)
 	}
 	for _, args := range [][]string{{"keys", "list"}, {"keys", "list", "--json"}, {"keys", "list", "--tenant", "acme"}} {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
 )
@@ -23,6 +24,10 @@ func TestUsage(t *testing.T) {
 		{"dlq", "dlq: needs a command: list, show"},
 		{"dlq --json", "dlq: needs a command: list, show"},
 		{"dlq bogus", `dlq: unknown command "bogus"`},
+		{"dlq bogus --help", `dlq: unknown command "bogus"`},
+		{"bogus --help", `unknown command "bogus"; there are serve,`},
+		{"completion nosh --help", "unknown command"},
+		{"keys create --tenant A", "--tenant: must be 1 to 63"},
 		{"payments", "payments: needs a command"},
 		{"tenants", "tenants: needs a command"},
 		{"keys", "keys: needs a command"},
@@ -142,6 +147,38 @@ func TestRefusedIntents(t *testing.T) {
 		if strings.Contains(r.err, card) {
 			t.Errorf("%q: %q", in, r.err)
 		}
+	}
+}
+
+// TestHelpFits: help is there for every command, fits a terminal, and says what it must.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	b := withSettings(t, nil)
+	for _, command := range []string{"", "batch", "batch run", "batch show", "payments list", "keys create", "publish", "dlq list", "tenants create", "serve", "doctor"} {
+		r := b.run(append(strings.Fields(command), "--help")...)
+		if r.code != exitOK || r.err != "" || !strings.Contains(r.out, "Usage:") {
+			t.Errorf("%s: %+v", command, r)
+		}
+		for line := range strings.Lines(r.out) {
+			if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > helpWidth {
+				t.Errorf("%s: too wide: %s", command, line)
+			}
+		}
+	}
+	r := b.run("batch", "run", "--help")
+	for _, want := range []string{"case-sensitive", "At most 20 faults", "at most 231 characters", `without "::"`, "true or false", "K.000005::7 is row 5*100 + 7 + 1 = 508", "is shorter, is refused", "added at its end become new payments"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("batch run --help does not say %q", want)
+		}
+	}
+	var sample []string
+	for line := range strings.Lines(r.out) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "amount_decimal,") || len(sample) > 0 && len(sample) < 3 {
+			sample = append(sample, line)
+		}
+	}
+	if d := b.with(strings.Join(sample, "\n"), "batch", "run", "-", "--format", "csv", "--key", "k", "--dry-run"); d.code != exitOK || !strings.HasPrefix(d.out, "2 payments in 1 batch") {
+		t.Errorf("the sample of the help: %+v", d)
 	}
 }
 

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/oncepay/oncepay/batch"
+)
+
+// TestBatchWhichRows: the rows that failed are named at the end, and --results has all of them.
+func TestBatchWhichRows(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, migrate)
+	_, address, key := b.serveAPI()
+	file := rowsOf(120, "description", "d")
+	for _, row := range []int{3, 112} { // the n-th row has the amount n.50
+		line := fmt.Sprintf("\n%d.50,usd,pm_card_visa,", row)
+		file = strings.Replace(file, line, strings.Replace(line, "pm_card_visa", "pm_card_chargeDeclinedInsufficientFunds", 1), 1)
+	}
+	name := writeFile(t, "payments.csv", file)
+	results := filepath.Join(t.TempDir(), "results.jsonl")
+	run := []string{"batch", "run", name, "--key", "rows", "--api-url", address, "--api-key", key}
+	r := b.run(append(run, "--results", results)...)
+	at := strings.Index(r.err, "2 payments did not succeed:\nROW  PAYMENT")
+	if r.code != exitOK || at < 0 || !strings.Contains(r.out, "failed     2") {
+		t.Fatalf("%+v", r)
+	}
+	shown := strings.Split(strings.TrimSpace(r.err[at:]), "\n")
+	if len(shown) != 4 || !strings.HasPrefix(shown[2], "3    pay_") || !strings.HasPrefix(shown[3], "112  pay_") || !strings.Contains(shown[3], "failed") || !strings.Contains(shown[3], "insufficient_funds") {
+		t.Errorf("%q", shown)
+	}
+	data, err := os.ReadFile(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if len(lines) != 120 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	for i, line := range lines {
+		var o batch.Outcome
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Fatal(err)
+		}
+		failed := i == 2 || i == 111
+		if o.Row != int64(i+1) || o.IdempotencyKey != fmt.Sprintf("rows.%06d::%d", i/100, i%100) || !strings.HasPrefix(o.ID, "pay_") || (o.Status == "failed") != failed || (o.Failure != nil) != failed {
+			t.Errorf("%d: %s", i, line)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(results), ".oncepay*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	// Without the flag the rows are told all the same, and --json has its one document.
+	r = b.run(append(run, "--json")...)
+	if d := oneDocument(t, r.out); r.code != exitOK || d["complete"] != true || !strings.Contains(r.err, "\n112  pay_") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestBatchGrows: a run that looks finished meets a longer file, and then a shorter one.
+func TestBatchGrows(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, migrate)
+	_, address, key := b.serveAPI()
+	run := func(rows int, more ...string) result {
+		name := writeFile(t, "payments.csv", rowsOf(rows, "description", "d"))
+		return b.run(append([]string{"batch", "run", name, "--key", "grows", "--api-url", address, "--api-key", key}, more...)...)
+	}
+	if r := run(200); r.code != exitOK || strings.Contains(r.err, "adds") || strings.Contains(r.err, "MB") {
+		t.Fatalf("%+v", r)
+	}
+	if r := run(230); r.code != exitOK || !strings.Contains(r.err, "the run had 200 payments; this file adds 30\n") || !strings.Contains(r.out, "succeeded  230") {
+		t.Errorf("%+v", r)
+	}
+	if r := run(230); r.code != exitOK || strings.Contains(r.err, "adds") {
+		t.Errorf("%+v", r)
+	}
+	for rows, want := range map[int]string{150: "rows from ", 200: "rows from 201 on were sent before", 229: "differs in the number of rows"} {
+		if r := run(rows); r.code != exitUsage || r.out != "" || !strings.Contains(r.err, want) || !strings.HasSuffix(r.err, "; nothing new was sent\n") {
+			t.Errorf("%d rows: %+v", rows, r)
+		}
+	}
+}
+
+// TestBatchNobodyThere: an API that is not there is told of by the setting that names it.
+func TestBatchNobodyThere(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := withSettings(t, nil)
+	r := b.run("batch", "run", writeFile(t, "f.csv", rowsOf(3, "description", "d")), "--key", "k", "--api-url", address, "--api-key", "opk_x", "--retry-for", "0s")
+	b.fails(r, exitFailed, "nothing listens at ONCEPAY_API_URL: is the service running, and is the address right?", "this call knows none of 3 payments to be accepted")
+}
+
+func TestShellWord(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{"pay-2026.01": "pay-2026.01", "a$b": "'a$b'", "it's": `'it'\''s'`, "-k": "-- '-k'", "`x`": "'`x`'"} {
+		if got := shellWord(key); got != want {
+			t.Errorf("%s: %s", key, got)
+		}
+	}
+}
