@@ -60,7 +60,7 @@ func (l *lines) decode(r *row, text []byte) (bool, error) {
 		return false, l.found.add(Fault{Row: r.number, Line: r.line, Column: column, Message: message})
 	}
 	if payments.CardInBytes(text) {
-		return refuse(cardMember(text), cardRemedy)
+		return refuse(cardMember(text, true), cardRemedy)
 	}
 	wire, err := schema.DecodeIntent(text)
 	var refused *schema.DecodeError
@@ -80,9 +80,9 @@ func (l *lines) decode(r *row, text []byte) (bool, error) {
 	return true, nil
 }
 
-// cardMember is the name of the member whose value holds a card number, as metadata.note within metadata; "" where that cannot be told, or the name
-// itself is not fit to be repeated.
-func cardMember(text []byte) string {
+// cardMember is the name of the member whose value holds a card number, deeper as metadata.note; "" where that cannot be told, or the name itself is
+// not fit to be repeated.
+func cardMember(text []byte, deeper bool) string {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	if open, err := d.ReadToken(); err != nil || open.Kind() != jsontext.KindBeginObject {
 		return ""
@@ -99,8 +99,8 @@ func cardMember(text []byte) string {
 			return ""
 		case !payments.CardInBytes(value):
 			continue
-		case value.Kind() == jsontext.KindBeginObject:
-			if inner := cardMember(value); inner != "" {
+		case deeper && value.Kind() == jsontext.KindBeginObject:
+			if inner := cardMember(value, false); inner != "" && safeName(name+"."+inner) != "" {
 				return safeName(name + "." + inner)
 			}
 		}

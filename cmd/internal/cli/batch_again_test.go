@@ -3,7 +3,10 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,6 +111,50 @@ func TestShellWord(t *testing.T) {
 	for key, want := range map[string]string{"pay-2026.01": "pay-2026.01", "a$b": "'a$b'", "it's": `'it'\''s'`, "-k": "-- '-k'", "`x`": "'`x`'"} {
 		if got := shellWord(key); got != want {
 			t.Errorf("%s: %s", key, got)
+		}
+	}
+}
+
+// TestBatchRefusedLater: a batch that is refused once something new was sent is no matter of the command line alone: what was sent is said.
+func TestBatchRefusedLater(t *testing.T) {
+	t.Parallel()
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Header.Get("Idempotency-Key")
+		switch {
+		case r.Method == http.MethodGet:
+			_, _ = io.WriteString(w, `{"data":[],"next_cursor":null}`)
+			return
+		case key != "run.000000":
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, `{"code":"idempotency_key_reused","differs":["payments[1].amount"]}`)
+			return
+		}
+		var children []map[string]any
+		for i := range 100 {
+			children = append(children, map[string]any{"index": i, "id": "pay_x", "idempotency_key": fmt.Sprintf("%s::%d", key, i), "status": "received"})
+		}
+		w.WriteHeader(http.StatusAccepted)
+		_ = json.NewEncoder(w).Encode(map[string]any{"id": "bat_x", "payments": children})
+	}))
+	t.Cleanup(door.Close)
+	b := withSettings(t, nil)
+	name := writeFile(t, "f.csv", rowsOf(300, "description", "d"))
+	r := b.run("batch", "run", name, "--key", "run", "--concurrency", "1", "--api-url", door.URL, "--api-key", "opk_x")
+	b.fails(r, exitFailed, "it differs in row 102, column amount", "(100 of 300 payments are accepted)")
+}
+
+func TestFarOf(t *testing.T) {
+	t.Parallel()
+	plan := &batch.Plan{Rows: 20_000}
+	for want, sent := range map[string]batch.Sent{
+		"this call knows none of 20000 payments to be accepted":     {},
+		"1600 of 20000 payments are accepted":                       {Rows: 1600},
+		"1600 of 20000 payments are accepted: 1600 before, 0 new":   {Rows: 1600, ReplayedRows: 1600},
+		"1700 of 20000 payments are accepted: 1600 before, 100 new": {Rows: 1700, ReplayedRows: 1600, New: true},
+	} {
+		if got := farOf(sent, plan); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -31,8 +31,8 @@ shown at once.
 
 The run's key K has at most 231 characters of printable ASCII without spaces and without "::".
 Payments have no keys of their own: rows 1 to 100 are the batch K.000000, the next 100 K.000001, and
-so on, under the parent K. Row R is the payment {batch}::{i}: K.000005::7 is row 5*100 + 7 + 1 = 508.
-Neither the header nor blank lines are rows.
+so on, under the parent K. Each row is the payment {batch}::{i}, i from 0 to 99: the payment
+K.000005::7 is row 5*100 + 7 + 1 = 508. Neither the header nor blank lines are rows.
 
 Up to 20 payments that did not succeed are shown at the end, each with its row; --results FILE gets
 every row, as {"row","idempotency_key","id","status","reason","failure"} a line.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/oncepay/oncepay/batch"
 	"github.com/oncepay/oncepay/cmd/internal/app"
@@ -21,6 +22,9 @@ import (
 
 // unsuccessfulMax is how many payments that did not succeed are shown.
 const unsuccessfulMax = 20
+
+// unsuccessfulFor is how long they are waited for: the totals are there already.
+const unsuccessfulFor = 30 * time.Second
 
 // errEnough ends the reading of outcomes when enough were seen.
 var errEnough = errors.New("enough was seen")
@@ -54,6 +58,7 @@ func (r *batchRun) tellOutcomes(ctx context.Context, plan *batch.Plan, door *bat
 		},
 	}
 	if r.results == nil {
+		options.Patience.GiveUp = min(r.retryFor, unsuccessfulFor)
 		options.Batch = func(i int) bool { return r.unwell[i] }
 	}
 	err := batch.Outcomes(ctx, plan, door, options)

@@ -19,10 +19,11 @@ const (
 func doctorCommand(s *shared) *cobra.Command {
 	timeout := doctor.TimeoutDefault
 	c := &cobra.Command{
-		Use: "doctor", Short: "Check PostgreSQL, NATS, Stripe and the work in hand, and say what to do about what is wrong", Args: Arguments(0, 0),
+		Use: "doctor", Short: "Check PostgreSQL, NATS, Stripe and the work in hand, and say what to mend", Args: Arguments(0, 0),
 		Long: "Check PostgreSQL, NATS, Stripe and the work in hand, and say what to do about what is wrong.\n\n" +
-			"It changes nothing and publishes nothing. Run it with the settings of a serving process, where that process runs.\n" +
-			"Exit code 0: nothing failed (there may be warnings); 1: something failed; 2: a setting is missing or impossible.",
+			"It changes nothing and publishes nothing. Run it with the settings of a serving process, where\n" +
+			"that process runs.\n" +
+			"Exit code 0: nothing failed (there may be warnings); 1: something failed; 2: a setting is missing or\nimpossible.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if timeout < doctorTimeoutMin || timeout > doctorTimeoutMax {
 				return &app.UsageError{Text: "--timeout: must be from " + doctorTimeoutMin.String() + " to " + doctorTimeoutMax.String()}

@@ -37,7 +37,7 @@ func publishCommand(s *shared) *cobra.Command {
 	c := &cobra.Command{
 		Use: "publish [-]", Short: "Publish one payment intent, from flags or as JSON from standard input (-)", Args: Arguments(0, 1),
 		Long: "Publish one payment intent. Repeat it as often as you like: the same key is the same payment.\n\n" +
-			"  oncepay publish --tenant acme --key order-1 --amount 9900 --currency usd --payment-method pm_card_visa\n" +
+			"  oncepay publish --tenant acme --key order-1 --amount 9900 --currency usd \\\n    --payment-method pm_card_visa\n" +
 			"  echo '{\"idempotency_key\":\"order-1\",…}' | oncepay publish --tenant acme -\n\n" +
 			"With --wait the exit code is 0 only if the payment succeeded.",
 		RunE: func(c *cobra.Command, args []string) error {

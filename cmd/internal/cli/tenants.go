@@ -54,8 +54,9 @@ func tenantsCreateCommand(s *shared) *cobra.Command {
 	var t postgres.Tenant
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Create a tenant; its payments are accepted from then on", Args: Arguments(1, 1),
-		Long: "Create a tenant; its payments are accepted from then on. They go to the installation's Stripe account, unless the tenant is given\n" +
-			"an account of its own, for ever: one that is connected to the installation's, or one with a key of its own.",
+		Long: "Create a tenant; its payments are accepted from then on. They go to the installation's\n" +
+			"Stripe account, unless the tenant is given an account of its own, for ever: one that is connected to\n" +
+			"the installation's, or one with a key of its own.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkWay(c, t); err != nil {
 				return err
