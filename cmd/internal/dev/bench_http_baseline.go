@@ -10,11 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/schema"
 )
 
 // baseline is the handler that one would write: read the request, INSERT … ON CONFLICT its row in a commit of its own, publish it and wait for the
-// PubAck, answer. It has no timeline, no ticket, no outbox, no API keys and no limits; a publish that fails after the commit is answered 500.
+// PubAck, answer. The row is the product's, in the same table; it has no ticket, no outbox, no API keys and no limits, and a publish that fails after
+// the commit is answered 500.
 type baseline struct {
 	addr   string
 	pool   *pgxpool.Pool
@@ -22,12 +24,13 @@ type baseline struct {
 	server *http.Server
 }
 
-const baselineTable = `CREATE TABLE baseline (
-	tenant_id text NOT NULL, idempotency_key text NOT NULL, amount bigint NOT NULL, currency text NOT NULL, customer text, payment_method text NOT NULL,
-	body json NOT NULL, status text NOT NULL, created_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (tenant_id, idempotency_key))`
+// baselineInsert stores the payment in the table and with the indexes and constraints that the product's row has.
+const baselineInsert = `INSERT INTO payments (tenant_id, id, idempotency_key, kind, lane, status, request_version, fingerprint, fingerprint_version, amount,
+	currency, capture_method, off_session, customer, payment_method, details, created_at, updated_at)
+VALUES ($1, $2, $3, 'charge', 1, 'received', 1, $4, 1, $5, $6, 'automatic', true, $7, $8, $9, now(), now()) ON CONFLICT DO NOTHING`
 
-const baselineInsert = `INSERT INTO baseline (tenant_id, idempotency_key, amount, currency, customer, payment_method, body, status)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 'received') ON CONFLICT DO NOTHING`
+// baselineTenant keeps its rows apart from the product's.
+const baselineTenant = "baseline"
 
 // startBaseline serves the handler on loopback with a connection to PostgreSQL for each client.
 func startBaseline(ctx context.Context, dsn string, js jetstream.JetStream) (*baseline, error) {
@@ -38,10 +41,6 @@ func startBaseline(ctx context.Context, dsn string, js jetstream.JetStream) (*ba
 	config.MaxConns = httpClients
 	b := &baseline{js: js}
 	if b.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, err
-	}
-	if _, err := b.pool.Exec(ctx, baselineTable); err != nil {
-		b.pool.Close()
 		return nil, err
 	}
 	listener, err := listenLoopback()
@@ -73,9 +72,15 @@ func (b *baseline) pay(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
-	_, err = b.pool.Exec(r.Context(), baselineInsert, demoTenant, key, in.Amount, in.Currency, in.Customer, in.PaymentMethod, string(body))
+	intent := payments.Intent{
+		TenantID: baselineTenant, IdempotencyKey: key, Amount: in.Amount, Currency: in.Currency, Customer: in.Customer, PaymentMethod: in.PaymentMethod,
+		OffSession: true, Metadata: in.Metadata,
+	}
+	id, fingerprint := intent.ID(), payments.Fingerprint(intent)
+	details, _ := json.Marshal(map[string]any{"metadata": in.Metadata})
+	_, err = b.pool.Exec(r.Context(), baselineInsert, baselineTenant, id[:], key, fingerprint[:], in.Amount, in.Currency, in.Customer, in.PaymentMethod, string(details))
 	if err == nil {
-		in.IdempotencyKey = key
+		in.IdempotencyKey, in.OffSession = key, true
 		body, _ = json.Marshal(in)
 		_, err = b.js.Publish(r.Context(), "payments.intent."+demoTenant, body, jetstream.WithExpectStream(schema.Subjects{}.StreamIntents()))
 	}

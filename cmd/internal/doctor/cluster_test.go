@@ -57,8 +57,24 @@ func (w *world) settles(want map[string]expectation) {
 	}
 }
 
-// startCluster starts servers with JetStream that know each other.
+// startCluster starts servers with JetStream that know each other. A port that was free a moment ago may be somebody else's: then it tries others.
 func startCluster(t *testing.T, n int) []*server.Server {
+	t.Helper()
+	for range 5 {
+		nodes := newCluster(t, n)
+		if launch(nodes) {
+			return nodes
+		}
+		for _, node := range nodes {
+			node.Shutdown()
+			node.WaitForShutdown()
+		}
+	}
+	t.Fatal("the servers do not start")
+	return nil
+}
+
+func newCluster(t *testing.T, n int) []*server.Server {
 	t.Helper()
 	var routes []*url.URL
 	var ports []int
@@ -89,19 +105,18 @@ func startCluster(t *testing.T, n int) []*server.Server {
 		nodes[i] = node
 		t.Cleanup(func() { node.Shutdown(); node.WaitForShutdown() })
 	}
-	return launch(t, nodes)
+	return nodes
 }
 
-// launch starts the servers and waits until they answer.
-func launch(t *testing.T, nodes []*server.Server) []*server.Server {
-	t.Helper()
+// launch starts the servers, and reports whether they answer.
+func launch(nodes []*server.Server) bool {
 	for _, n := range nodes {
 		n.Start()
 	}
 	for _, n := range nodes {
-		if !n.ReadyForConnections(patience) {
-			t.Fatal("a server does not start")
+		if !n.ReadyForConnections(10 * time.Second) {
+			return false
 		}
 	}
-	return nodes
+	return true
 }
