@@ -70,29 +70,64 @@ func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.
 	return results, nil
 }
 
+// admit inserts and commits in one round trip, since most requests are new, and reads what is not in a second one, after the commit: its snapshot must
+// be newer than the insert's, and rows stay.
 func (s *Store) admit(ctx context.Context, tx *transaction, f *admitting) error {
-	if len(f.first) > 0 {
-		b := tx.batch()
-		s.queueInserts(b, f)
-		if err := tx.send(ctx, b); err != nil {
+	if len(f.first) > 0 || f.suspects() {
+		if err := s.insert(ctx, tx, f); err != nil {
 			return err
 		}
 	}
+	others := f.unread()
+	if len(others) == 0 {
+		return nil
+	}
+	tenants, ids := keyArrays(others)
+	rows, err := tx.conn.Query(ctx, query("admit_read"), tenants, ids, s.now())
+	if err != nil {
+		return err // the flush is repeated, and what it has committed is known by its tokens
+	}
+	defer rows.Close()
+	return f.read(rows)
+}
+
+// insert stores what is new, debits its budgets, leaves what is to be announced in the outbox, and clears suspects, in one transaction.
+func (s *Store) insert(ctx context.Context, tx *transaction, f *admitting) error {
 	b := tx.batch()
-	var others []key
+	f.messages = nil
+	if len(f.first) > 0 {
+		s.queueInserts(b, f)
+	}
+	if paced := len(f.paying) > 0; paced || s.hooked() {
+		if err := tx.send(ctx, b); err != nil {
+			return err
+		}
+		b = tx.batch()
+		if paced {
+			s.queueAnnounce(b, f)
+		}
+	}
+	queueClearSuspects(b, f.batch)
+	s.reached("admit")
+	return tx.commit(ctx, b)
+}
+
+// suspects reports whether a request clears a suspect message.
+func (f *admitting) suspects() bool {
+	return slices.ContainsFunc(f.batch, func(a *admission) bool { return a.Suspect != nil })
+}
+
+// unread are the keys of which no row is known yet, sorted.
+func (f *admitting) unread() (others []key) {
+	if len(f.rows) == len(f.batch) {
+		return nil
+	}
 	for _, a := range f.sorted() {
 		if _, there := f.rows[a.key()]; !there && !f.missing[a.Intent.TenantID] {
 			others = append(others, a.key())
 		}
 	}
-	if len(others) > 0 {
-		tenants, ids := keyArrays(others)
-		b.Queue(query("admit_read"), tenants, ids, s.now()).Query(f.read)
-	}
-	s.queueAnnounce(b, f)
-	queueClearSuspects(b, f.batch)
-	s.reached("admit")
-	return tx.commit(ctx, b)
+	return others
 }
 
 // sorted is one request for each key, in the order in which everybody locks.

@@ -43,6 +43,12 @@ func (s *Store) queueInserts(b *pgx.Batch, f *admitting) {
 		s.queuePaced(b, f, keys, columns)
 		return
 	}
+	if announce := f.announces(keys); announce != nil {
+		b.Queue(query("admit_announced"), append(columns, announce, s.holdParam())...).Query(func(rows pgx.Rows) error {
+			return f.insertedAndAnnounced(rows, s.opts.RequestVersion)
+		})
+		return
+	}
 	b.Queue(query("admit"), columns...).Query(func(rows pgx.Rows) error {
 		return f.inserted(rows, s.opts.RequestVersion, false)
 	})
@@ -63,12 +69,20 @@ func (f *admitting) inserted(rows pgx.Rows, requestVersion int, paced bool) erro
 			return err
 		}
 		copy(k.id[:], id)
-		a := f.first[k]
-		if a == nil {
-			return fmt.Errorf("%w: a row that nobody asked for", errMapping)
+		if err := f.takeUp(k, now, requestVersion, given || !paced); err != nil {
+			return err
 		}
-		r := a.fresh(now.UTC(), requestVersion, f.asks(a) && (given || !paced))
-		f.rows[k], f.now[k], f.fresh[k] = &r, now.UTC(), true
 	}
 	return rows.Err()
+}
+
+// takeUp notes that the row of a key is this flush's.
+func (f *admitting) takeUp(k key, now time.Time, requestVersion int, given bool) error {
+	a := f.first[k]
+	if a == nil {
+		return fmt.Errorf("%w: a row that nobody asked for", errMapping)
+	}
+	r := a.fresh(now.UTC(), requestVersion, f.asks(a) && given)
+	f.rows[k], f.now[k], f.fresh[k] = &r, now.UTC(), true
+	return nil
 }

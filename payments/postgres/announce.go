@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +30,58 @@ func announcedItem(outbox int64, p *payments.Payment, body []byte) payments.Outb
 	return payments.OutboxItem{ID: outbox, Kind: payments.OutboxIntent, TenantID: p.TenantID, Lane: p.Lane, Body: body}
 }
 
-// queueAnnounce adds the outbox rows of what this flush has inserted and is to announce. Where nobody asked for that it adds nothing.
+// announces says for each key whether its request is to be announced; nil: none is.
+func (f *admitting) announces(keys []key) []bool {
+	some, list := false, make([]bool, len(keys))
+	for i, k := range keys {
+		list[i] = f.first[k].announced != nil
+		some = some || list[i]
+	}
+	if !some {
+		return nil
+	}
+	return list
+}
+
+// holdParam is for how long new outbox rows are kept from Pending, in microseconds; null: not at all.
+func (s *Store) holdParam() *int64 {
+	if s.hold() <= 0 {
+		return nil
+	}
+	us := s.hold().Microseconds()
+	return &us
+}
+
+// insertedAndAnnounced takes up the rows of a flush, and the numbers of those that were left in the outbox.
+func (f *admitting) insertedAndAnnounced(rows pgx.Rows, requestVersion int) error {
+	outbox := map[key]int64{}
+	for rows.Next() {
+		var k key
+		var id []byte
+		var now time.Time
+		var number int64
+		if err := rows.Scan(&k.tenant, &id, &now, &number); err != nil {
+			return err
+		}
+		copy(k.id[:], id)
+		if number > 0 {
+			outbox[k] = number
+		} else if err := f.takeUp(k, now, requestVersion, true); err != nil {
+			return err
+		}
+	}
+	for k, number := range outbox {
+		a, r := f.first[k], f.rows[k]
+		if a == nil || r == nil {
+			return fmt.Errorf("%w: an announcement of a row that was not inserted", errMapping)
+		}
+		f.messages = append(f.messages, announcedItem(number, &r.payment, a.announced))
+	}
+	slices.SortFunc(f.messages, func(a, b payments.OutboxItem) int { return cmp.Compare(a.ID, b.ID) })
+	return rows.Err()
+}
+
+// queueAnnounce adds the outbox rows of what this flush has inserted and is to announce, where budgets were debited by the statement that inserted it.
 func (s *Store) queueAnnounce(b *pgx.Batch, f *admitting) {
 	var lanes []int16
 	var keys []key

@@ -220,3 +220,35 @@ func TestPostgresAway(t *testing.T) {
 		t.Errorf("back: %v", err)
 	}
 }
+
+// TestReadCutAfterTheInsert cuts the connection between the commit of what is new and the reading of what is not. Everybody gets the true answer: who was
+// given the token has it, who repeats finds the row, and what was announced is in the outbox once.
+func TestReadCutAfterTheInsert(t *testing.T) {
+	t.Parallel()
+	c := openCut(t)
+	ctx := context.Background()
+	c.claim("there")
+	c.at(query("admit_read"), devstacktest.Cut)
+	var batch []*admission
+	for _, r := range []payments.AdmitRequest{
+		c.claiming(intent("acme", "fresh", 100)), announced("announced", payments.LaneInteractive), c.claiming(intent("acme", "there", 9900)),
+	} {
+		a, _, err := prepare(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch = append(batch, a)
+	}
+	results := c.far.admits.DoAll(ctx, batch)
+	for i, want := range []payments.Verdict{payments.VerdictClaimed, payments.VerdictExists, payments.VerdictExists} {
+		if r := results[i]; r.Err != nil || r.Value.Verdict != want {
+			t.Errorf("%d: %+v, %v, want %s", i, r.Value, r.Err, want)
+		}
+	}
+	if c.cuts.Load() != 1 {
+		t.Errorf("the connection was cut %d times", c.cuts.Load())
+	}
+	if n, err := c.Unpublished(ctx); err != nil || n != 1 {
+		t.Errorf("%d rows are announced, %v", n, err)
+	}
+}

@@ -66,6 +66,9 @@ func (t *transaction) commit(ctx context.Context, b *pgx.Batch) error {
 	return t.send(ctx, b)
 }
 
+// hooked reports whether a test stops transactions before their COMMIT, which then must be sent apart from what comes before it.
+func (s *Store) hooked() bool { return s.beforeCommit.Load() != nil }
+
 // reached tells tests that a verb is about to commit.
 func (s *Store) reached(verb string) {
 	if hook := s.beforeCommit.Load(); hook != nil {
