@@ -25,6 +25,7 @@ const (
 	ActionSend     Action = "send"     // submit the request to Stripe
 	ActionLook     Action = "look"     // an earlier send had no definite answer: ask Stripe's records
 	ActionRetrieve Action = "retrieve" // read the PaymentIntent that Stripe is still processing
+	ActionCancel   Action = "cancel"   // cancel the PaymentIntent of an on-session decline, which its customer could still confirm
 	ActionExpire   Action = "expire"   // expires_at has passed and nothing was ever sent
 )
 

@@ -58,6 +58,10 @@ type TakeRequest struct {
 	Limit   int // at most so many claims
 	Lease   time.Duration
 	Account Account // the installation's own: for payments that have none pinned yet, of tenants without a way to Stripe of their own
+	// Except are accounts to which the caller sends nothing now: tickets of tenants whose account is one of them are passed over.
+	Except []Account
+	// Only, when set, asks for tickets of tenants of this account alone: the probe of an account that may be working again.
+	Only *Account
 }
 
 // Taking is the answer to a TakeRequest.

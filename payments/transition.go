@@ -28,6 +28,11 @@ const (
 	ReasonStripeCanceled  = "canceled_at_stripe"
 	ReasonProcessing      = "processing_at_stripe"
 	ReasonMissingAtStripe = "missing_at_stripe"
+	// ReasonCancelling: declined on session, and its PaymentIntent, which the customer could still confirm, is being cancelled.
+	ReasonCancelling = "cancelling_declined"
+	ReasonReplayed   = "replayed" // an operator took it up again
+	ReasonRewound    = "rewound"  // the database was restored: what was sent since is not known
+	ReasonPaused     = "paused"   // shown, never stored: an operator holds it back
 )
 
 // Transition is what Decide makes of an observation: the next stored state, whether and when somebody must act again, and what is told.

@@ -59,6 +59,7 @@ var privileges = map[string]string{
 	"api_keys":       "SELECT, INSERT, UPDATE",
 	"installation":   "SELECT, INSERT",
 	"rate_budgets":   "SELECT, INSERT, UPDATE",
+	"audit":          "SELECT, INSERT",
 }
 
 // checkPrivileges asks what the role may do, and does none of it.
