@@ -206,7 +206,7 @@ func (s Settings) Backoff() payments.Backoff {
 
 // otherNames are variables of ours that are no settings of a process, and those that commands of later versions read.
 var otherNames = []string{
-	"ONCEPAY_CONFIG", "ONCEPAY_SABOTAGE", "ONCEPAY_DEV_API_KEY", "ONCEPAY_API_URL", "ONCEPAY_API_KEY",
+	"ONCEPAY_CONFIG", "ONCEPAY_SABOTAGE", "ONCEPAY_DEV_API_KEY", "ONCEPAY_API_URL", "ONCEPAY_API_KEY", "ONCEPAY_ACTOR",
 }
 
 // Unknown lists the names that look like settings of ours and are none: a setting with a slip in its name would silently mean its default.

@@ -1,0 +1,91 @@
+package schema
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// LetterFilter chooses dead letters. Members that choose nothing are left out.
+type LetterFilter struct {
+	TenantID       string     `json:"tenant_id,omitzero"`
+	Reason         string     `json:"reason,omitzero"`
+	State          string     `json:"state,omitzero"`
+	IdempotencyKey string     `json:"idempotency_key,omitzero"`
+	Batch          string     `json:"batch,omitzero"` // id or key of a batch
+	PaymentID      string     `json:"payment_id,omitzero"`
+	ID             string     `json:"id,omitzero"`
+	Text           string     `json:"text,omitzero"`
+	Since          *Timestamp `json:"since,omitzero"`
+	Until          *Timestamp `json:"until,omitzero"`
+}
+
+// ReplayPreview is what a replay would do, as "dlq replay --dry-run" prints it.
+type ReplayPreview struct {
+	Filter   LetterFilter     `json:"filter"`
+	DryRun   bool             `json:"dry_run"`
+	Count    int              `json:"count"`
+	Amount   map[string]int64 `json:"amount"`   // minor units by currency
+	Unpriced int              `json:"unpriced"` // of count: nobody can tell their amount
+	Settled  int              `json:"settled"`  // of count: their payment has its outcome
+	Skipped  int              `json:"skipped"`  // beside count: they cannot be replayed now
+	ByReason map[string]int   `json:"by_reason"`
+}
+
+// Replay is a job that takes dead letters up again.
+type Replay struct {
+	ID         string            `json:"id"`
+	State      string            `json:"state"` // running, paused, canceled, completed
+	Filter     LetterFilter      `json:"filter"`
+	Set        map[string]string `json:"set"`  // members of messages that are changed first
+	Rate       *float64          `json:"rate"` // items a second; null: as fast as can be
+	Actor      string            `json:"actor"`
+	Note       *string           `json:"note"` // why, in the operator's words
+	Total      int               `json:"total"`
+	Issued     int               `json:"issued"`   // begun, with those that are finished
+	Finished   int               `json:"finished"` // have a result
+	Results    map[string]int    `json:"results"`
+	Amount     map[string]int64  `json:"amount"` // minor units by currency
+	CreatedAt  Timestamp         `json:"created_at"`
+	UpdatedAt  Timestamp         `json:"updated_at"`
+	FinishedAt *Timestamp        `json:"finished_at"`
+}
+
+// ReplayItem is one dead letter of a replay.
+type ReplayItem struct {
+	ReplayID     string     `json:"replay_id"`
+	DeadLetterID string     `json:"dead_letter_id"`
+	TenantID     *string    `json:"tenant_id"`
+	PaymentID    *string    `json:"payment_id"`
+	Result       *string    `json:"result"` // null while it has none
+	Status       *string    `json:"status"` // of its payment, as last seen
+	Detail       *string    `json:"detail"`
+	FinishedAt   *Timestamp `json:"finished_at"`
+}
+
+// Discarded is what "dlq discard" came to.
+type Discarded struct {
+	Filter    LetterFilter `json:"filter"`
+	Discarded int          `json:"discarded"`
+	Refused   int          `json:"refused"` // matched, and were left as they are
+}
+
+// Pause holds back what is sent for a tenant, an account or, with both null,
+// for everybody; acceptance goes on.
+type Pause struct {
+	TenantID *string    `json:"tenant_id"`
+	Account  *string    `json:"account"` // a Stripe account
+	Reason   string     `json:"reason"`
+	Actor    string     `json:"actor"`
+	Since    Timestamp  `json:"since"`
+	Until    *Timestamp `json:"until"` // null: until somebody resumes
+}
+
+// AuditEntry is one line of what operators did.
+type AuditEntry struct {
+	ID       int64          `json:"id"`
+	At       Timestamp      `json:"at"`
+	Actor    string         `json:"actor"`
+	Action   string         `json:"action"` // as the command
+	Reason   *string        `json:"reason"`
+	TenantID *string        `json:"tenant_id"`
+	Target   *string        `json:"target"` // id of what it was done to
+	Filter   jsontext.Value `json:"filter"`
+	Result   jsontext.Value `json:"result"`
+}
