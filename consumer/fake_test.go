@@ -431,6 +431,10 @@ func (g *fakeGateway) Retrieve(context.Context, payments.Payment) payments.Obser
 	return payments.Observation{Kind: payments.ObservedUnclear, Account: testAccount}
 }
 
+func (g *fakeGateway) Cancel(context.Context, payments.Submission) payments.Observation {
+	return payments.Observation{Kind: payments.ObservedUnclear, Account: testAccount}
+}
+
 // atOnce is the most calls that were under way together so far.
 func (g *fakeGateway) atOnce() int {
 	g.mu.Lock()

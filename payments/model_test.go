@@ -216,6 +216,26 @@ func (g worldGateway) Retrieve(_ context.Context, p Payment) Observation {
 	return o
 }
 
+// Cancel cancels what did not succeed meanwhile, and the answer may be lost.
+func (g worldGateway) Cancel(_ context.Context, s Submission) Observation {
+	o := Observation{Kind: ObservedObject, Account: testAccount}
+	if s.MayLeave() != nil {
+		o.Kind = ObservedHeldBack
+		return o
+	}
+	pi := g.find(s.Payment.StripePaymentIntent)
+	if !pi.Status.movesMoney() {
+		pi.Status = StripeCanceled
+	}
+	if g.choose("the answer to a cancel is lost", 3) == 2 {
+		o.Kind = ObservedUnclear
+		return o
+	}
+	answer := *pi
+	o.Object = &answer
+	return o
+}
+
 // settleOften lets owners come and go until nobody has to act any more, and reports whether that came to pass.
 func (w *world) settleOften(p *Processor, times int) bool {
 	for range times {

@@ -149,6 +149,11 @@ type Gateway interface {
 	Look(ctx context.Context, p Payment, progress func() error) Observation
 	// Retrieve reads the payment's PaymentIntent again.
 	Retrieve(ctx context.Context, p Payment) Observation
+	// Cancel cancels the payment's PaymentIntent (s.Payment.StripePaymentIntent) under the submission's key, so that its customer cannot confirm
+	// it any more. It shows ObservedObject with the PaymentIntent as it stands then, canceled or not: also when Stripe refuses because it has
+	// succeeded meanwhile. An ObservedObject without one says that Stripe has none of that name. All else is what a submit may show of a call
+	// that failed. One HTTP request leaves, or none.
+	Cancel(ctx context.Context, s Submission) Observation
 }
 
 // OutboxKind says what an outbox item is a message about.

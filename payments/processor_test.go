@@ -110,6 +110,14 @@ func (g gatewayOf) Retrieve(_ context.Context, p Payment) Observation {
 	return g.retrieve(p)
 }
 
+// Cancel finds the PaymentIntent canceled already.
+func (g gatewayOf) Cancel(_ context.Context, s Submission) Observation {
+	g.note("cancel")
+	pi := charged()
+	pi.ID, pi.Status, pi.AmountReceived = s.Payment.StripePaymentIntent, StripeCanceled, 0
+	return Observation{Kind: ObservedObject, Account: testAccount, Object: pi}
+}
+
 func testClaim(status Status, inDoubt bool) Claim {
 	i := goodIntent()
 	c := Claim{

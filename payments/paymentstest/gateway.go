@@ -51,6 +51,9 @@ func Gateway(t *testing.T, open func(t *testing.T) Stripe) {
 		{"LookAbsent", (*stripeBench).lookAbsent},
 		{"LookEndsWithItsTicket", (*stripeBench).lookEnds},
 		{"Retrieve", (*stripeBench).retrieve},
+		{"Cancel", (*stripeBench).cancel},
+		{"CancelTooLate", (*stripeBench).cancelTooLate},
+		{"CancelHeldBack", (*stripeBench).cancelHeldBack},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()

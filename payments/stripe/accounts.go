@@ -147,6 +147,15 @@ func (a *Accounts) Retrieve(ctx context.Context, p payments.Payment) payments.Ob
 	return a.noticed(t, g, g.Retrieve(ctx, p))
 }
 
+// Cancel implements payments.Gateway.
+func (a *Accounts) Cancel(ctx context.Context, s payments.Submission) payments.Observation {
+	g, t, err := a.gateway(ctx, s.Payment.TenantID)
+	if err != nil {
+		return held(payments.ObservedAccountUnknown, s.Payment, t, err)
+	}
+	return a.noticed(t, g, g.Cancel(ctx, s))
+}
+
 // held is the observation of a payment that cannot go its tenant's way: nobody was asked, so it names the account that would have been. The
 // payments of a tenant whose way is broken come again when it has been tried again, and not all at once.
 func held(kind payments.ObservationKind, p payments.Payment, t *tenant, err error) payments.Observation {

@@ -49,26 +49,34 @@ func classify(status int, e apiError) payments.ObservationKind {
 
 // observe says what the exchange of a submit proves.
 func (g *Gateway) observe(p payments.Payment, x *exchange) payments.Observation {
-	o := g.envelope(x)
-	o.Kind = payments.ObservedUnclear
+	o, answered := g.answered(x)
 	switch {
-	case x.heldBack != nil:
-		o.Kind, o.Detail = payments.ObservedHeldBack, clean(x.heldBack.Error(), detailMax)
-		return o
-	case !x.maybeSent:
-		o.Kind, o.Detail = payments.ObservedNotSent, "nothing was sent: "+faultBefore(x.err)
-		return o
-	case x.err != nil:
-		o.Detail = "the request was sent: " + faultOf(x.err)
-		return o
-	case !echoes(x):
-		o.Detail = "the answer names another idempotency key"
+	case !answered:
 		return o
 	case x.status >= 200 && x.status <= 299:
 		return observeObject(p, x, o)
 	default:
 		return g.observeError(p, x, o)
 	}
+}
+
+// answered reports whether a POST has an answer, whole and to its key; if not, the observation says all that is known of it.
+func (g *Gateway) answered(x *exchange) (payments.Observation, bool) {
+	o := g.envelope(x)
+	o.Kind = payments.ObservedUnclear
+	switch {
+	case x.heldBack != nil:
+		o.Kind, o.Detail = payments.ObservedHeldBack, clean(x.heldBack.Error(), detailMax)
+	case !x.maybeSent:
+		o.Kind, o.Detail = payments.ObservedNotSent, "nothing was sent: "+faultBefore(x.err)
+	case x.err != nil:
+		o.Detail = "the request was sent: " + faultOf(x.err)
+	case !echoes(x):
+		o.Detail = "the answer names another idempotency key"
+	default:
+		return o, true
+	}
+	return o, false
 }
 
 // observeObject: a 2xx. Only a PaymentIntent, and not another payment's, is an answer.

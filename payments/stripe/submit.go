@@ -33,16 +33,24 @@ func (g *Gateway) Submit(ctx context.Context, s payments.Submission) payments.Ob
 
 // charge returns the form of the payment's request, if the submission is one that may leave at all.
 func (g *Gateway) charge(s payments.Submission) ([]field, error) {
+	if err := g.mayBeSent(s, s.Payment.Kind); err != nil {
+		return nil, err
+	}
+	return requestFields(s.Payment.RequestVersion, g.namespace, s.Payment.Intent)
+}
+
+// mayBeSent says what is wrong with a submission that asks for the kind of thing.
+func (g *Gateway) mayBeSent(s payments.Submission, kind payments.Kind) error {
 	p := s.Payment
 	switch {
 	case s.MayLeave == nil:
-		return nil, errors.New("nobody says whether the request may leave")
+		return errors.New("nobody says whether the request may leave")
 	case p.ID != p.Intent.ID():
-		return nil, errors.New("the payment's id is not the one that its tenant and key name")
-	case s.StripeKey != payments.StripeKey(g.namespace, p.Kind, p.TenantID, p.IdempotencyKey):
-		return nil, errors.New("the idempotency key is not the one of this payment in this namespace")
+		return errors.New("the payment's id is not the one that its tenant and key name")
+	case s.StripeKey != payments.StripeKey(g.namespace, kind, p.TenantID, p.IdempotencyKey):
+		return errors.New("the idempotency key is not the one of this payment in this namespace")
 	}
-	return requestFields(p.RequestVersion, g.namespace, p.Intent)
+	return nil
 }
 
 func (g *Gateway) foreignAccount() payments.Observation {
