@@ -98,7 +98,11 @@ type Observation struct {
 	HTTPStatus int
 	RequestID  string        // Stripe's Request-Id, for support
 	RetryAfter time.Duration // at least so long; zero: not said
-	Detail     string        // what happened, in words safe for logs and the timeline's reason; never a body
+	// ShouldRetry is what Stripe says of trying again. It changes when something is done next, never what an observation means.
+	ShouldRetry RetryAdvice
+	// Trouble is set for no_records when Stripe, or the way to it, is why the records could not be read, and not this payment or this process.
+	Trouble bool
+	Detail  string // what happened, in words safe for logs and the timeline's reason; never a body
 }
 
 // Account is a Stripe account and its mode, as read from Stripe at start.

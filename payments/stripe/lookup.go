@@ -3,8 +3,10 @@ package stripe
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -82,7 +84,7 @@ func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, seats
 		}
 		page, err := decodePage(x.body)
 		if err != nil {
-			o.Detail = err.Error()
+			o.Detail, o.Trouble = err.Error(), true
 			return o, apiError{}
 		}
 		for _, item := range page.items {
@@ -96,12 +98,18 @@ func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, seats
 		}
 		last := page.items[len(page.items)-1].id
 		if last == after {
-			o.Detail = "the listing goes round in circles"
+			o.Detail, o.Trouble = "the listing goes round in circles", true
 			return o, apiError{}
 		}
 		after = last
 	}
 	return g.noRecords("the listing is too long"), apiError{}
+}
+
+// refusals are answers of a Stripe that works.
+var refusals = []payments.ObservationKind{
+	payments.ObservedInvalid, payments.ObservedUnauthorized, payments.ObservedKeyConflict, payments.ObservedInUse, payments.ObservedLocked,
+	payments.ObservedRateLimited,
 }
 
 // readable reports whether the answer to a reading is a 200; if not, the observation says that nothing is known.
@@ -114,9 +122,11 @@ func (g *Gateway) readable(p payments.Payment, x *exchange) (payments.Observatio
 		o.Detail = "bug: " + x.bug.Error()
 	case x.err != nil || !x.maybeSent:
 		o.Detail = "Stripe's records could not be read: " + faultOf(x.err)
+		o.Trouble = !errors.Is(x.err, context.Canceled)
 	case x.status != http.StatusOK:
-		e, _ := decodeError(x.body)
+		e, shaped := decodeError(x.body)
 		o.Failure = g.failure(e)
+		o.Trouble = !shaped || !slices.Contains(refusals, classify(x.status, e))
 		o.Detail = fmt.Sprintf("Stripe answered %d to a reading", x.status)
 		return o, e, false
 	default:

@@ -142,8 +142,15 @@ func TestBrokenListingsProveNothing(t *testing.T) {
 		"truncated":           reply(200, listJSON(false), "Retry-After: 9")[:150],
 		"circle":              reply(200, listJSON(true, withID(intentJSON(p, "x"), "pi_3Test")), "Retry-After: 9"),
 	}
+	healths := map[string]payments.Health{
+		"429": payments.HealthGood, "404": payments.HealthGood, "401": payments.HealthRefused, "ours cannot be read": payments.HealthNothing,
+	}
 	for name, answer := range broken {
 		t.Run(name, func(t *testing.T) {
+			health, ok := healths[name]
+			if !ok {
+				health = payments.HealthBad
+			}
 			t.Parallel()
 			for page, answers := range [][]string{{answer, answer}, {first, answer, answer}} {
 				if page == 0 && name == "circle" {
@@ -155,6 +162,9 @@ func TestBrokenListingsProveNothing(t *testing.T) {
 				noSecrets(t, o)
 				if o.Found != nil || o.Object != nil || o.Detail == "" || name != "truncated" && name != "ours cannot be read" && o.RetryAfter != 9*time.Second {
 					t.Errorf("page %d: %+v", page, o)
+				}
+				if o.Health() != health {
+					t.Errorf("page %d: says %q of the way to Stripe, want %q: %+v", page, o.Health(), health, o)
 				}
 			}
 		})
@@ -237,7 +247,11 @@ func TestLookWithoutStripe(t *testing.T) {
 	s := newRawServer(t, raw(""))
 	want(t, gatewayTo(t, options(s.url)).Look(t.Context(), inDoubt(), nil), payments.ObservedNoRecords)
 	s.listener.Close()
-	want(t, gatewayTo(t, options(s.url)).Look(canceled(), inDoubt(), nil), payments.ObservedNoRecords)
+	o := gatewayTo(t, options(s.url)).Look(canceled(), inDoubt(), nil)
+	want(t, o, payments.ObservedNoRecords)
+	if o.Health() != payments.HealthNothing {
+		t.Errorf("a look-up that this process ended says %q of Stripe", o.Health())
+	}
 }
 
 func TestRetrieve(t *testing.T) {

@@ -102,6 +102,9 @@ func (g *Gateway) observeError(p payments.Payment, x *exchange, o payments.Obser
 	}
 	o.Detail = fmt.Sprintf("Stripe answered %d %s", x.status, strings.TrimSpace(e.Type+" "+e.Code))
 	kind := classify(x.status, e)
+	if kind == payments.ObservedLocked && x.header.Get("Stripe-Rate-Limited-Reason") != "" {
+		kind = payments.ObservedRateLimited // Stripe gives a reason for rates alone; nothing was executed either way
+	}
 	switch {
 	case kind == payments.ObservedUnclear:
 		return o
@@ -126,6 +129,7 @@ func (g *Gateway) envelope(x *exchange) payments.Observation {
 		o.RequestID = requestID(x.header.Get("Request-Id"))
 		o.Replayed = x.header.Get("Idempotent-Replayed") == "true"
 		o.RetryAfter = retryAfter(x.header.Get("Retry-After"), g.clock.Now())
+		o.ShouldRetry = shouldRetry(x.header.Get("Stripe-Should-Retry"))
 	}
 	return o
 }
@@ -149,6 +153,17 @@ func moves(s payments.StripeStatus) bool {
 		return false
 	}
 	return true
+}
+
+// shouldRetry reads Stripe's word on trying again; it has no part in what an answer means.
+func shouldRetry(value string) payments.RetryAdvice {
+	switch strings.TrimSpace(value) {
+	case "true":
+		return payments.RetrySoon
+	case "false":
+		return payments.RetryLater
+	}
+	return payments.RetryNotSaid
 }
 
 // retryAfter reads seconds or an HTTP date (RFC 9110, 10.2.3).

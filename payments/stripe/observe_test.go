@@ -83,6 +83,39 @@ func TestErrorTable(t *testing.T) {
 	}
 }
 
+// Stripe-Should-Retry and Stripe-Rate-Limited-Reason change what is done next, and never what became of the payment.
+func TestAdviceIsNoMeaning(t *testing.T) {
+	t.Parallel()
+	p := testPayment()
+	const inv = "invalid_request_error"
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		kind   payments.ObservationKind
+	}{
+		"200":     {200, intentJSON(p, "succeeded"), payments.ObservedAnswer},
+		"decline": {402, errorJSON("card_error", "card_declined", ""), payments.ObservedDecline},
+		"invalid": {400, errorJSON(inv, "parameter_missing", ""), payments.ObservedInvalid},
+		"key":     {400, errorJSON("idempotency_error", "", ""), payments.ObservedKeyConflict},
+		"in use":  {409, errorJSON(inv, "idempotency_key_in_use", ""), payments.ObservedInUse},
+		"lock":    {429, errorJSON(inv, "lock_timeout", ""), payments.ObservedLocked},
+		"rate":    {429, errorJSON(inv, "rate_limit", ""), payments.ObservedRateLimited},
+		"500":     {500, errorJSON("api_error", "", ""), payments.ObservedUnclear},
+		"503":     {503, errorJSON("api_error", "", ""), payments.ObservedUnclear},
+		"html":    {502, "<html>", payments.ObservedUnclear},
+	} {
+		for value, advice := range map[string]payments.RetryAdvice{"true": payments.RetrySoon, "false": payments.RetryLater, "perhaps": payments.RetryNotSaid} {
+			s := newRawServer(t, raw(reply(c.status, c.body, "Stripe-Should-Retry: "+value)))
+			o := submit(t, gatewayTo(t, options(s.url)), p)
+			if o.Kind != c.kind || o.ShouldRetry != advice || s.posts.Load() != 1 {
+				t.Errorf("%s, Stripe-Should-Retry %s: %s, %q after %d requests; want %s, %q", name, value, o.Kind, o.ShouldRetry, s.posts.Load(), c.kind, advice)
+			}
+		}
+	}
+	s := newRawServer(t, raw(reply(429, errorJSON(inv, "lock_timeout", ""), "Stripe-Rate-Limited-Reason: global-rate")))
+	want(t, submit(t, gatewayTo(t, options(s.url)), p), payments.ObservedRateLimited)
+}
+
 // What is not in Stripe's own form proves nothing, whatever its status.
 func TestForeignFormsAreUnclear(t *testing.T) {
 	t.Parallel()

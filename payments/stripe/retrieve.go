@@ -31,7 +31,7 @@ func (g *Gateway) Retrieve(ctx context.Context, p payments.Payment) payments.Obs
 	pi, err := decodeIntent(x.body)
 	switch {
 	case err != nil:
-		o.Detail = err.Error()
+		o.Detail, o.Trouble = err.Error(), true
 	case pi.ID != p.StripePaymentIntent:
 		o.Detail = "Stripe answered with another PaymentIntent"
 	default:
