@@ -2,11 +2,6 @@ package stripe
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -70,69 +65,15 @@ func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, seats
 		// be taken for absent, and sent again.
 		l.to = time.Time{}
 	}
-	after := ""
-	for range g.pagesMax {
-		if seats = extend(seats); len(seats) == 0 {
-			return g.noRecords("the look-up was ended before a page"), apiError{}
-		}
-		query := l.fields(after)
-		x := get(createPath, encode(query))
-		g.do(ctx, x)
-		o, e, ok := g.readable(p, x)
-		if !ok {
-			return o, e
-		}
-		page, err := decodePage(x.body)
-		if err != nil {
-			o.Detail, o.Trouble = err.Error(), true
-			return o, apiError{}
-		}
-		for _, item := range page.items {
-			if item.metadata[MetadataNamespace] == g.namespace {
-				offer(seats, item)
+	return g.pages(ctx, pages{
+		payment: p, path: createPath, query: l.fields, decode: decodePage, most: g.pagesMax,
+		before: func() bool { seats = extend(seats); return len(seats) > 0 },
+		item: func(r record) {
+			if r.metadata[MetadataNamespace] == g.namespace {
+				offer(seats, r)
 			}
-		}
-		if !page.more {
-			o.Kind, o.RetryAfter, o.Detail = payments.ObservedRecords, 0, "Stripe's records were read"
-			return o, apiError{}
-		}
-		last := page.items[len(page.items)-1].id
-		if last == after {
-			o.Detail, o.Trouble = "the listing goes round in circles", true
-			return o, apiError{}
-		}
-		after = last
-	}
-	return g.noRecords("the listing is too long"), apiError{}
-}
-
-// refusals are answers of a Stripe that works.
-var refusals = []payments.ObservationKind{
-	payments.ObservedInvalid, payments.ObservedUnauthorized, payments.ObservedKeyConflict, payments.ObservedInUse, payments.ObservedLocked,
-	payments.ObservedRateLimited,
-}
-
-// readable reports whether the answer to a reading is a 200; if not, the observation says that nothing is known.
-func (g *Gateway) readable(p payments.Payment, x *exchange) (payments.Observation, apiError, bool) {
-	o := g.envelope(x)
-	o.Kind = payments.ObservedNoRecords
-	switch {
-	case x.bug != nil:
-		g.bug(p, x.bug)
-		o.Detail = "bug: " + x.bug.Error()
-	case x.err != nil || !x.maybeSent:
-		o.Detail = "Stripe's records could not be read: " + faultOf(x.err)
-		o.Trouble = !errors.Is(x.err, context.Canceled)
-	case x.status != http.StatusOK:
-		e, shaped := decodeError(x.body)
-		o.Failure = g.failure(e)
-		o.Trouble = !shaped || !slices.Contains(refusals, classify(x.status, e))
-		o.Detail = fmt.Sprintf("Stripe answered %d to a reading", x.status)
-		return o, e, false
-	default:
-		return o, apiError{}, true
-	}
-	return o, apiError{}, false
+		},
+	})
 }
 
 func (g *Gateway) noRecords(detail string) payments.Observation {
@@ -156,42 +97,4 @@ func (l listing) fields(after string) []field {
 		fields = append(fields, field{"starting_after", after})
 	}
 	return fields
-}
-
-// record is one PaymentIntent of a page, read only as far as needed to tell whose it is.
-type record struct {
-	id       string
-	metadata map[string]string
-	raw      json.RawMessage
-}
-
-type page struct {
-	items []record
-	more  bool
-}
-
-// decodePage reads a list. Whatever it lacks, above all has_more, makes it no page: an empty page must not pass for "nothing there".
-func decodePage(body []byte) (page, error) {
-	var p page
-	var object string
-	var data []json.RawMessage
-	m, ok := members(body)
-	if !ok || !given(m["object"], &object) || object != "list" || !given(m["has_more"], &p.more) || !given(m["data"], &data) {
-		return p, fmt.Errorf("Stripe's answer is no list")
-	}
-	for _, raw := range data {
-		item, ok := members(raw)
-		r := record{raw: raw}
-		if !ok || !given(item["object"], &object) || object != "payment_intent" || !given(item["id"], &r.id) || !validID(r.id, "pi_") {
-			return p, fmt.Errorf("Stripe's list has an item that is no PaymentIntent")
-		}
-		if value, ok := item["metadata"]; !ok || json.Unmarshal(value, &r.metadata) != nil {
-			return p, fmt.Errorf("Stripe's list has an item without readable metadata")
-		}
-		p.items = append(p.items, r)
-	}
-	if p.more && len(p.items) == 0 {
-		return p, fmt.Errorf("Stripe's list says that there is more after nothing")
-	}
-	return p, nil
 }
