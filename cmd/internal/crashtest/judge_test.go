@@ -3,6 +3,8 @@ package crashtest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -22,6 +24,8 @@ type account struct {
 	Told       []schema.Event // of batches, which the oracle does not know
 	Violations []postgres.Violation
 	Summary    stripesim.Summary
+	Ledger     stripesim.Ledger
+	Rows       map[payments.ID]payments.Payment
 }
 
 // account reads the three accounts of the run.
@@ -29,13 +33,13 @@ func (w *world) account() account {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	a := account{Summary: w.sim.Summary()}
+	a := account{Summary: w.sim.Summary(), Ledger: w.sim.Ledger(), Rows: map[payments.ID]payments.Payment{}}
 	w.mu.Lock()
 	for _, i := range w.intents {
 		a.Intents = append(a.Intents, *i)
 	}
 	w.mu.Unlock()
-	for _, c := range w.sim.Ledger().Charges {
+	for _, c := range a.Ledger.Charges {
 		a.Charges = append(a.Charges, oracle.Charge{ID: c.ID, Money: oracle.Money{Amount: c.Amount, Currency: c.Currency, Customer: c.Customer}})
 	}
 	w.readPayments(ctx, &a)
@@ -56,6 +60,9 @@ func (w *world) readPayments(ctx context.Context, a *account) {
 				w.Fatal(err)
 			}
 			for _, p := range page {
+				if a.Rows != nil {
+					a.Rows[p.ID] = p
+				}
 				a.Payments = append(a.Payments, oracle.Payment{
 					ID: p.ID.String(), TenantID: p.TenantID, Key: p.IdempotencyKey, Status: p.Status,
 					Money: oracle.Money{Amount: p.Amount, Currency: p.Currency, Customer: p.Customer},
@@ -178,6 +185,35 @@ func (a account) wrong() []string {
 	}
 	for _, broken := range a.Violations {
 		findings = append(findings, "ticket and status disagree: "+broken.What+" for "+broken.ID.String()+" "+string(broken.Status))
+	}
+	return append(findings, a.wire()...)
+}
+
+// wire lists what is wrong with the requests to Stripe, of whichever owners: every submission must have gone out under the one key that its row
+// names and with the same bytes each time, and what is recorded as charged must be the PaymentIntent that was charged.
+func (a account) wire() (findings []string) {
+	keys := map[string]payments.ID{}
+	for id, p := range a.Rows {
+		keys[payments.StripeKey(namespace, p.Kind, p.TenantID, p.IdempotencyKey)] = id
+	}
+	bodies := map[string]string{}
+	for _, r := range a.Ledger.Requests {
+		if r.Method != http.MethodPost || r.Path != "/v1/payment_intents" {
+			continue
+		}
+		if _, known := keys[r.IdempotencyKey]; !known {
+			findings = append(findings, fmt.Sprintf("request %d went out under the key %q, which is no row's", r.Seq, r.IdempotencyKey))
+		}
+		if earlier, seen := bodies[r.IdempotencyKey]; seen && earlier != r.BodySHA256 {
+			findings = append(findings, fmt.Sprintf("request %d under the key %q has other bytes than the one before", r.Seq, r.IdempotencyKey))
+		}
+		bodies[r.IdempotencyKey] = r.BodySHA256
+	}
+	for _, c := range a.Ledger.Charges {
+		p, known := a.Rows[keys[c.IdempotencyKey]]
+		if known && p.Status == payments.StatusSucceeded && p.StripePaymentIntent != c.PaymentIntent {
+			findings = append(findings, fmt.Sprintf("%s is recorded with %q, and %s was charged", p.IdempotencyKey, p.StripePaymentIntent, c.PaymentIntent))
+		}
 	}
 	return findings
 }
