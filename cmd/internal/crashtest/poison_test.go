@@ -83,16 +83,18 @@ func poisons() []poison {
 	return list
 }
 
-// TestPoison publishes one message of every malformed kind among 200 good ones. Each becomes exactly its dead letter, and no good one suffers.
+// goodOnes is how many good payments stand beside a poisonous one.
+const goodOnes = 500 / scale
+
+// TestPoison publishes one message of every malformed kind among 500 good ones. Each becomes exactly its dead letter, and no good one suffers.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, unhurried)
 	list := poisons()
 	sequences := map[uint64]poison{}
 	prefix := strings.TrimSuffix(w.intentSubject(tenant), tenant)
-	const good = 200
 	for i, p := range list {
-		w.publishMany(fmt.Sprintf("good-%d", i), good/len(list)+1)
+		w.publishMany(fmt.Sprintf("good-%d-nr", i), goodOnes/len(list)+1)
 		ack := w.send(prefix+p.tenant, []byte(p.data), p.headers)
 		sequences[ack.Sequence] = p
 		if p.key != "" {
@@ -104,7 +106,7 @@ func TestPoison(t *testing.T) {
 	}
 	w.start(workerOptions{name: "healthy"})
 	a := w.mustBeGood(len(list))
-	if want := len(list) * (good/len(list) + 1); len(a.Charges) != want {
+	if want := len(list) * (goodOnes/len(list) + 1); len(a.Charges) != want {
 		t.Errorf("%d charges, want %d", len(a.Charges), want)
 	}
 	stream, err := w.js.Stream(t.Context(), w.subjects.StreamIntents())
@@ -204,9 +206,9 @@ func TestPanic(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, unhurried)
 	victim := w.order("victim")
-	w.publishMany("before", 30)
+	w.publishMany("before", goodOnes/2)
 	w.publish(victim)
-	w.publishMany("after", 30)
+	w.publishMany("after", goodOnes/2)
 	w.start(workerOptions{name: "healthy", gateway: func(g payments.Gateway) payments.Gateway {
 		return &panicky{Gateway: g, id: victim.id(), left: 2}
 	}})
@@ -214,8 +216,8 @@ func TestPanic(t *testing.T) {
 	if l := a.Letters[0]; l.Reason != payments.ReasonHandlerPanic || l.IdempotencyKey != victim.Key || l.PaymentID == nil || *l.PaymentID != victim.id() {
 		t.Errorf("the dead letter is %+v", l)
 	}
-	if len(a.Charges) != 61 {
-		t.Errorf("%d charges, want 61", len(a.Charges))
+	if want := 2*(goodOnes/2) + 1; len(a.Charges) != want {
+		t.Errorf("%d charges, want %d", len(a.Charges), want)
 	}
 }
 
@@ -227,7 +229,7 @@ func TestWorkerKilled(t *testing.T) {
 	pace.lease, pace.call = 2*time.Second, 1500*time.Millisecond // an owner whose look-up timed out has recorded that, and its death counts anew
 	w := newWorldOf(t, pace)
 	killer := w.order("killer")
-	bystanders := w.publishMany("bystander", 20)
+	bystanders := w.publishMany("bystander", goodOnes)
 	w.publish(killer)
 	if deaths := w.killUntilBuried(killer, payments.StepBeforeSubmit); deaths != payments.AbandonedMax {
 		t.Errorf("%d workers died, want %d", deaths, payments.AbandonedMax)
@@ -243,7 +245,7 @@ func TestMessageKillsWorkers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	killer := w.order("killer")
-	bystanders := w.publishMany("bystander", 20)
+	bystanders := w.publishMany("bystander", goodOnes)
 	w.publish(killer)
 	want := payments.SuspectFrom - 1 + payments.SuspectStartsMax
 	if deaths := w.killUntilBuried(killer, payments.StepBeforeAdmit); deaths != want {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,35 +25,72 @@ var unhurried = times{
 	lease: 20 * time.Second, call: 10 * time.Second, ackWait: 30 * time.Second, backoff: short.backoff, hold: short.hold,
 }
 
-// TestOwnerSendsOnce publishes every intent several times to several workers, with Stripe's own memory of keys switched off: only the ticket's
-// token stands between a payment and a second request.
+// TestOwnerSendsOnce asks for every payment several times: on both lanes over NATS, over HTTP, and in batches by either, with several workers and
+// Stripe's own memory of keys switched off. Nobody crashes, so only the ticket's token stands between a payment and a second request: there are
+// as many requests as intents.
 func TestOwnerSendsOnce(t *testing.T) {
 	t.Parallel()
+	takeTurn(t)
 	w := newWorldOf(t, unhurried)
 	w.sim.SetIdempotency(false)
 	if err := w.sim.SetLimits(stripesim.Limits{LatencyMS: 300}); err != nil {
 		t.Fatal(err)
 	}
-	const intents = 60
-	orders := make([]order, intents)
+	orders := make([]order, 60)
 	for i := range orders {
 		orders[i] = w.order(fmt.Sprintf("order-%d", i))
+		if i%2 == 1 {
+			orders[i].lane = payments.LaneBulk
+		}
 		w.publish(orders[i], orders[i]) // twins, which meet in one transaction; those that follow meet their rows
+	}
+	intents := len(orders)
+	var overNATS, overHTTP []parcel
+	for i := range 20 {
+		overHTTP = append(overHTTP, w.single(fmt.Sprintf("posted-%d", i)))
+	}
+	for i := range 3 {
+		overHTTP = append(overHTTP, w.batchOf(fmt.Sprintf("batch-posted-%d", i), 10))
+		overNATS = append(overNATS, w.batchOf(fmt.Sprintf("batch-sent-%d", i), 10))
+	}
+	for _, p := range slices.Concat(overHTTP, overNATS) {
+		w.expectParcel(p)
+		intents += len(p.orders)
 	}
 	for i := range 3 {
 		w.start(workerOptions{name: fmt.Sprintf("worker %d", i)})
 	}
-	for range 2 {
+	addr, c := w.spawnDoor("ingress", "relay").address(), w.newCaller()
+	for range 3 {
+		var all sync.WaitGroup
+		for _, p := range overHTTP {
+			all.Go(func() { c.insist(p, "", func() string { return addr }) })
+		}
+		for _, p := range overNATS {
+			w.sendParcel(p)
+		}
 		w.publish(orders...)
+		all.Wait()
 	}
 	w.conclude(func(a account) {
-		if a.Summary.Posts != intents {
-			t.Errorf("%d requests for %d intents", a.Summary.Posts, intents)
+		if a.Summary.Posts != intents || len(a.Charges) != intents {
+			t.Errorf("%d requests and %d charges for %d intents", a.Summary.Posts, len(a.Charges), intents)
 		}
 		if len(a.DeadLetters) > 0 {
 			t.Errorf("dead letters: %v", a.reasons())
 		}
 	})
+}
+
+// sendParcel publishes what a request asks for over NATS.
+func (w *world) sendParcel(p parcel) {
+	w.Helper()
+	subject, data := w.message(p)
+	if ack := w.send(subject, data, nil); !ack.Duplicate {
+		for _, o := range p.orders {
+			w.acknowledged(o.id())
+		}
+	}
 }
 
 // TestLookBeforeSending loses the answer in every way after the money moved; one of them Stripe does not remember under its key.
