@@ -44,3 +44,7 @@ func portFree(port int) bool {
 	}
 	return l.Close() == nil
 }
+
+// FreePort finds a TCP port on 127.0.0.1 that nobody listens on at the moment, and that no outgoing connection will be given: a server that is
+// down for a moment finds it free again.
+func FreePort() (int, error) { return freePort() }

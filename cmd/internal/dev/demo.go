@@ -272,26 +272,10 @@ func (d *demo) settled(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// atRest reports whether nothing is left to do anywhere: every message acked, every ticket gone, every event sent. They are asked in the order in
-// which work moves on, so that none can slip past between two questions.
+// atRest reports whether nothing is left to do anywhere.
 func (d *demo) atRest(ctx context.Context) (bool, error) {
-	subjects, settings := d.settings.Streams()
-	for _, c := range subjects.Consumers(settings) {
-		consumer, err := d.js.Consumer(ctx, c.Stream, c.Durable)
-		if err != nil {
-			return false, err
-		}
-		info := consumer.CachedInfo()
-		if info.NumPending > 0 || info.NumAckPending > 0 {
-			return false, nil
-		}
-	}
-	tickets, err := d.store.TicketCount(ctx)
-	if err != nil || tickets > 0 {
-		return false, err
-	}
-	outbox, err := d.store.OutboxDepth(ctx)
-	return outbox == 0, err
+	left, err := leftToDo(ctx, d.js, d.store, d.settings)
+	return left == "" && err == nil, err
 }
 
 func (d *demo) close() {

@@ -2,19 +2,14 @@ package dev
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/paymentstest/oracle"
-	"github.com/oncepay/oncepay/payments/postgres"
-	"github.com/oncepay/oncepay/schema"
 )
 
 // Proof is the end of a demo: what was asked for, what happened, and whether each was charged once.
@@ -58,10 +53,19 @@ func (d *demo) prove(ctx context.Context) (*Proof, error) {
 		StripeRequests: summary.Requests, StripeRepeats: summary.Repeats, StripeCharges: summary.Charges, FaultsInjected: summary.FaultsInjected,
 		WorkersKilled: d.killed, Seed: d.options.Seed, DurationS: round(d.endedAt.Sub(d.startedAt).Seconds()),
 	}
-	if err := d.readStore(ctx, &run, p); err != nil {
+	if err := readPayments(ctx, d.store, &run); err != nil {
 		return nil, err
 	}
-	outcomes, err := d.readEvents(ctx, &run)
+	letters, err := readLetters(ctx, d.store, &run)
+	if err != nil {
+		return nil, err
+	}
+	p.Payments, p.DeadLetters = len(run.Payments), len(letters)
+	for _, pay := range run.Payments {
+		p.Outcomes[string(pay.Status)]++
+	}
+	subjects, _ := d.settings.Streams()
+	outcomes, _, err := readEvents(ctx, d.js, subjects, &run)
 	if err != nil {
 		return nil, err
 	}
@@ -81,85 +85,6 @@ func (d *demo) prove(ctx context.Context) (*Proof, error) {
 		p.Findings = []string{}
 	}
 	return p, nil
-}
-
-// readStore reads all payments and dead letters.
-func (d *demo) readStore(ctx context.Context, run *oracle.Run, p *Proof) error {
-	for cursor := ""; ; {
-		page, next, err := d.store.List(ctx, payments.ListRequest{TenantID: demoTenant, Limit: payments.LimitMax, Cursor: cursor})
-		if err != nil {
-			return err
-		}
-		for _, pay := range page {
-			p.Payments++
-			p.Outcomes[string(pay.Status)]++
-			run.Payments = append(run.Payments, oracle.Payment{
-				ID: pay.ID.String(), TenantID: pay.TenantID, Key: pay.IdempotencyKey, Status: pay.Status,
-				Money: oracle.Money{Amount: pay.Amount, Currency: pay.Currency, Customer: pay.Customer},
-			})
-		}
-		if cursor = next; cursor == "" {
-			break
-		}
-	}
-	cursor := ""
-	for {
-		letters, next, err := d.store.DeadLetters(ctx, postgres.DeadLettersRequest{Limit: payments.LimitMax, Cursor: cursor})
-		if err != nil {
-			return err
-		}
-		for _, l := range letters {
-			p.DeadLetters++
-			run.DeadLetters = append(run.DeadLetters, oracle.DeadLetter{TenantID: l.TenantID, Key: l.IdempotencyKey, Reason: l.Reason})
-		}
-		if cursor = next; cursor == "" {
-			return nil
-		}
-	}
-}
-
-// readEvents reads the stream of outcome events from its beginning, and returns when each payment's outcome was recorded.
-func (d *demo) readEvents(ctx context.Context, run *oracle.Run) (map[string]time.Time, error) {
-	subjects, _ := d.settings.Streams()
-	stream, err := d.js.Stream(ctx, subjects.StreamEvents())
-	if err != nil {
-		return nil, err
-	}
-	run.Events = []oracle.Event{}
-	outcomes := map[string]time.Time{}
-	total := stream.CachedInfo().State.Msgs
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
-	if err != nil {
-		return nil, err
-	}
-	for read := uint64(0); read < total; {
-		batch, err := consumer.Fetch(int(min(500, total-read)), jetstream.FetchMaxWait(5*time.Second))
-		if err != nil {
-			return nil, err
-		}
-		before := read
-		for m := range batch.Messages() {
-			read++
-			event, err := schema.DecodeEvent(m.Data())
-			if err != nil {
-				return nil, fmt.Errorf("an event cannot be read: %w", err)
-			}
-			var data struct {
-				Status payments.Status `json:"status"`
-			}
-			if err := json.Unmarshal(event.Data, &data); err != nil {
-				return nil, fmt.Errorf("an event's data cannot be read: %w", err)
-			}
-			run.Events = append(run.Events, oracle.Event{ID: event.ID, Payment: event.Subject, Sequence: event.Sequence, Status: data.Status})
-			if data.Status.Final() {
-				outcomes[event.Subject] = event.Time
-			}
-		}
-		if read == before {
-			return nil, fmt.Errorf("only %d of %d events could be read: %w", read, total, batch.Error())
-		}
-	}
-	return outcomes, nil
 }
 
 // latencies are from an intent's first PubAck to its recorded outcome.

@@ -16,8 +16,8 @@ import (
 // Main runs the program oncepay-dev and returns its exit code.
 func Main(args []string) int {
 	root := cli.Group("oncepay-dev", "The whole stack of Oncepay on this machine: demo, proof, benchmark, simulator",
-		demoCommand(), upCommand(), benchCommand(), stripeCommand())
-	root.AddCommand(childCommand())
+		demoCommand(), upCommand(), benchCommand(), chaosCommand(), stripeCommand())
+	root.AddCommand(childCommand(), nodeProcessCommand(), simulatorProcessCommand())
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return checkSabotage(os.Getenv("ONCEPAY_SABOTAGE")) }
 	root.SetArgs(args)
 	return cli.Execute(root, os.Stderr)

@@ -124,10 +124,15 @@ func (s *stack) close() {
 
 // environment is every setting that a process needs to work on this stack, with the short times that suit a demonstration.
 func (s *stack) environment() map[string]string {
+	env := s.settings()
+	env["ONCEPAY_NATS_URL"], env["ONCEPAY_NATS_MONITOR_URL"] = s.nats.URL(), s.nats.MonitorURL()
+	return env
+}
+
+// settings is environment without NATS.
+func (s *stack) settings() map[string]string {
 	return map[string]string{
 		"ONCEPAY_DATABASE_URL":     s.database,
-		"ONCEPAY_NATS_URL":         s.nats.URL(),
-		"ONCEPAY_NATS_MONITOR_URL": s.nats.MonitorURL(),
 		"ONCEPAY_STRIPE_KEY":       stripeKey,
 		"ONCEPAY_STRIPE_URL":       s.simURL,
 		"ONCEPAY_STRIPE_RATE":      "0",

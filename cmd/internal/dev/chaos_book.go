@@ -1,0 +1,85 @@
+package dev
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// place is where a message is stored.
+type place struct {
+	stream   string
+	sequence uint64
+}
+
+// book is what the producers know: what was acknowledged to them, and what they were answered that they must not be.
+type book struct {
+	mu           sync.Mutex
+	acknowledged map[int]bool // by intent
+	batches      map[string]bool
+	stored       map[place]*delivery // messages that must or may become dead letters
+	attempted    map[[32]byte]int    // messages, by the digest of their body, that may be stored beside those that are acknowledged
+	messages     int                 // PubAcks
+	requests     int                 // 2xx
+	repeats      int                 // of either, for an intent that was acknowledged before
+	refused      int                 // as they must be
+	unheard      int                 // attempts of which no answer came
+	findings     []string
+}
+
+func newBook() *book {
+	return &book{acknowledged: map[int]bool{}, batches: map[string]bool{}, stored: map[place]*delivery{}, attempted: map[[32]byte]int{}}
+}
+
+const bookFindingsMax = 20
+
+func (b *book) find(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.findings) < bookFindingsMax {
+		b.findings = append(b.findings, fmt.Sprintf(format, args...))
+	}
+}
+
+// accept notes that a delivery was acknowledged.
+func (b *book) accept(m *delivery, ack *jetstream.PubAck) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if ack != nil {
+		b.messages++
+		if m.reason != "" {
+			b.stored[place{ack.Stream, ack.Sequence}] = m
+		}
+	} else {
+		b.requests++
+	}
+	again := len(m.intents) > 0
+	for _, i := range m.intents {
+		again = again && b.acknowledged[i]
+		b.acknowledged[i] = true
+	}
+	if again {
+		b.repeats++
+	}
+	if len(m.intents) > 1 {
+		b.batches[m.key] = true
+	}
+}
+
+// mute notes an attempt of which nothing was heard.
+func (b *book) mute(m *delivery) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unheard++
+	if m.reason != "" {
+		b.attempted[sha256.Sum256(m.body)]++
+	}
+}
+
+func (b *book) refuse() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused++
+}

@@ -1,0 +1,38 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/payments/postgres"
+)
+
+// leftToDo says what is left to do, "" when nothing is: every message acked, every ticket gone, every event sent. They are asked in the order in
+// which work moves on, so that none can slip past between two questions.
+func leftToDo(ctx context.Context, js jetstream.JetStream, store *postgres.Store, s app.Settings) (string, error) {
+	subjects, settings := s.Streams()
+	for _, c := range subjects.Consumers(settings) {
+		consumer, err := js.Consumer(ctx, c.Stream, c.Durable)
+		if err != nil {
+			return "", err
+		}
+		if info := consumer.CachedInfo(); info.NumPending > 0 || info.NumAckPending > 0 {
+			return fmt.Sprintf("%s: %d messages not delivered, %d not acked", c.Durable, info.NumPending, info.NumAckPending), nil
+		}
+	}
+	tickets, err := store.TicketCount(ctx)
+	if err != nil {
+		return "", err
+	}
+	if tickets > 0 {
+		return fmt.Sprintf("%d tickets", tickets), nil
+	}
+	outbox, err := store.OutboxDepth(ctx)
+	if err != nil || outbox == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%d events or dead letters not sent", outbox), nil
+}
