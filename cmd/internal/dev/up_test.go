@@ -165,7 +165,7 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	taken := taken(t)
 	for _, c := range []struct{ args, want string }{
-		{"bogus", `unknown command "bogus"; there are demo, up, bench, stripe`},
+		{"bogus", `unknown command "bogus"; there are demo, up, bench, chaos, stripe`},
 		{"demo extra", "wrong number of arguments"},
 		{"demo --intents 0", "--intents: must be from 1"},
 		{"demo --intents x", "--intents: must be a whole number"},
