@@ -30,9 +30,11 @@ const (
 	ReasonMissingAtStripe = "missing_at_stripe"
 	// ReasonCancelling: declined on session, and its PaymentIntent, which the customer could still confirm, is being cancelled.
 	ReasonCancelling = "cancelling_declined"
-	ReasonReplayed   = "replayed" // an operator took it up again
-	ReasonRewound    = "rewound"  // the database was restored: what was sent since is not known
-	ReasonPaused     = "paused"   // shown, never stored: an operator holds it back
+	ReasonReplayed   = "replayed"             // an operator took it up again
+	ReasonDiscarded  = "discarded"            // an operator gave it up
+	ReasonResolved   = "resolved_by_operator" // a person decided; what the person said of it follows
+	ReasonRewound    = "rewound"              // the database was restored: what was sent since is not known
+	ReasonPaused     = "paused"               // shown, never stored: an operator holds it back
 )
 
 // Transition is what Decide makes of an observation: the next stored state, whether and when somebody must act again, and what is told.
@@ -50,6 +52,8 @@ type Transition struct {
 	AbsentAt    time.Time
 
 	CountTry bool // the answer proved that nothing was executed
+	// ResetTries gives back all tries, when an operator takes the payment up again.
+	ResetTries bool
 	// Rounds is stored; the delay before the next step grows with it.
 	Rounds int
 	// Delay is meaningful while Status.HasTicket.
@@ -76,7 +80,7 @@ const RetryAfterMax = time.Hour
 // Quiet reports whether a transition would tell nobody anything new, so that it leaves no timeline entry and no event. The row and the ticket are
 // written all the same: InDoubt, AbsentAt and Rounds must be stored, or absence would never be proven.
 func (t Transition) Quiet(p Payment) bool {
-	return t.Status == p.Status && t.Reason == p.Reason && !t.CountTry && t.Object == nil && t.DeadLetter == ""
+	return t.Status == p.Status && t.Reason == p.Reason && !t.CountTry && !t.ResetTries && t.Object == nil && t.DeadLetter == ""
 }
 
 // Backoff is the capped exponential backoff with full jitter between steps.

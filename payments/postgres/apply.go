@@ -59,6 +59,9 @@ func apply(p payments.Payment, t payments.Transition, at time.Time) payments.Pay
 	if t.ClearSubmit {
 		next.FirstSubmitAt, next.LastSubmitAt = time.Time{}, time.Time{}
 	}
+	if t.ResetTries {
+		next.Tries = 0
+	}
 	if t.CountTry {
 		next.Tries++
 	}

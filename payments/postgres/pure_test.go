@@ -33,7 +33,7 @@ func TestApply(t *testing.T) {
 		}
 		tr := payments.Transition{
 			Status: rapid.SampledFrom(payments.Statuses()).Draw(rt, "next"), Reason: rapid.String().Draw(rt, "reason"), InDoubt: rapid.Bool().Draw(rt, "doubt"),
-			ClearSubmit: rapid.Bool().Draw(rt, "clear"), CountTry: rapid.Bool().Draw(rt, "try"), Rounds: rapid.IntRange(0, 9).Draw(rt, "rounds"),
+			ClearSubmit: rapid.Bool().Draw(rt, "clear"), CountTry: rapid.Bool().Draw(rt, "try"), ResetTries: rapid.Bool().Draw(rt, "tries anew"), Rounds: rapid.IntRange(0, 9).Draw(rt, "rounds"),
 		}
 		if rapid.Bool().Draw(rt, "object") {
 			tr.Object = &payments.PaymentIntent{ID: "pi_2", AmountReceived: rapid.Int64().Draw(rt, "received")}
@@ -51,10 +51,22 @@ func TestApply(t *testing.T) {
 			rt.Fatalf("submits: %+v", next)
 		case next.Sequence != p.Sequence, tr.Object == nil && next.StripePaymentIntent != "pi_1", next.StripeCharge != "ch_1":
 			rt.Fatalf("kept: %+v", next)
-		case tr.CountTry != (next.Tries == 4), !storable(next.Reason):
+		case next.Tries != wantTries(tr), !storable(next.Reason):
 			rt.Fatalf("tries and reason: %+v", next)
 		}
 	})
+}
+
+// wantTries is what three tries become.
+func wantTries(t payments.Transition) int {
+	tries := 3
+	if t.ResetTries {
+		tries = 0
+	}
+	if t.CountTry {
+		tries++
+	}
+	return tries
 }
 
 func FuzzSanitised(f *testing.F) {

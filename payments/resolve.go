@@ -1,0 +1,136 @@
+package payments
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// resolutions lists what a person may decide about a payment, by where it stands. Nothing in it moves money: waiting sends only what is known
+// not to have been executed, and unknown asks Stripe first. What is not listed either would guess, or has a command of its own.
+var resolutions = map[Status][]Status{
+	StatusReceived:        {StatusCanceled},
+	StatusWaiting:         {StatusCanceled},
+	StatusUnknown:         {StatusSucceeded, StatusNeedsReview},
+	StatusPending:         {StatusNeedsReview},
+	StatusRequiresCapture: {StatusSucceeded, StatusUnknown, StatusNeedsReview},
+	StatusRequiresAction:  {StatusSucceeded, StatusUnknown, StatusNeedsReview},
+	StatusNeedsReview:     {StatusSucceeded, StatusFailed, StatusCanceled, StatusWaiting, StatusUnknown},
+}
+
+// remedies says what to do instead, where nothing that was asked for is allowed.
+var remedies = map[Status]string{
+	StatusReceived:        "it will be sent by itself; to hold it back use `oncepay pause`",
+	StatusWaiting:         "it will be tried again by itself at next_attempt_at; mend what its reason names",
+	StatusUnknown:         "it may have been charged, and only Stripe's records end that: wait for its look-up; what is refunded or canceled at Stripe is adopted as such",
+	StatusPending:         "Stripe is processing it and will say how it ended",
+	StatusRequiresCapture: "the money is held: capture or cancel it at Stripe, then resolve it as unknown, which reads what it became",
+	StatusRequiresAction:  "its customer may still confirm it: cancel its PaymentIntent at Stripe, then resolve it as unknown, which reads what it became",
+	StatusStalled:         "it has a dead letter: `oncepay dlq replay` takes it up again, `oncepay dlq discard` cancels it",
+}
+
+// Resolve says what a person's decision makes of a payment, or why it must not be: because it could charge twice, or lose a charge. waiting
+// submits it again, and unknown looks it up again. It is pure. CodeInvalid, naming the member and the remedy.
+func Resolve(p Payment, as Status, op Operation, now time.Time) (Transition, error) {
+	reason := strings.TrimSpace(op.Reason)
+	switch {
+	case strings.TrimSpace(op.Actor) == "":
+		return Transition{}, &Error{Code: CodeInvalid, Field: "actor", Message: "is required: say who decides"}
+	case reason == "":
+		return Transition{}, &Error{Code: CodeInvalid, Field: "reason", Message: "is required: say why, for whoever reads the timeline later"}
+	case !as.Stored():
+		return Transition{}, &Error{Code: CodeInvalid, Field: "as", Message: "is no status; use one of succeeded, failed, canceled, needs_review, waiting (submit it again) and unknown (look it up again)"}
+	case p.Status.Final():
+		return Transition{}, refused(p, as, "it has its outcome, which only evidence from Stripe corrects")
+	case p.Owned && now.Before(p.NextAttemptAt):
+		return Transition{}, refused(p, as, "a worker is at it at this moment; try again when it is done")
+	case !slices.Contains(resolutions[p.Status], as):
+		return Transition{}, refused(p, as, withChoices(remedies[p.Status], resolutions[p.Status]))
+	}
+	if why := unsafe(p, as, now); why != "" {
+		return Transition{}, refused(p, as, why)
+	}
+	t := Transition{Status: as, Reason: ReasonResolved + ": " + reason}
+	switch as {
+	case StatusFailed:
+		t.Failure = p.Failure
+	case StatusUnknown, StatusNeedsReview:
+		t.InDoubt, t.Failure = true, p.Failure
+	case StatusWaiting:
+		t.ClearSubmit, t.ResetTries = true, true
+	}
+	return t, nil
+}
+
+// unsafe says why a decision that the payment's status allows would charge twice or lose a charge after all, or returns "".
+func unsafe(p Payment, as Status, now time.Time) string {
+	known := p.InDoubt || !p.FirstSubmitAt.IsZero() || p.StripePaymentIntent != "" // something of it may be at Stripe
+	switch {
+	case (p.Status == StatusReceived || p.Status == StatusWaiting) && (p.InDoubt || p.StripePaymentIntent != ""):
+		return "something of it may be at Stripe, which a worker will settle: wait for that"
+	case (as == StatusFailed || as == StatusCanceled || as == StatusWaiting) && p.AmountCaptured > 0:
+		return "Stripe showed that money was taken: resolve it as succeeded, and refund what was not owed"
+	case as == StatusWaiting && known:
+		return "something of it may be at Stripe, and to submit it again could charge twice; resolve it as unknown, which looks first, or as what Stripe shows"
+	case as == StatusWaiting && p.Expired(now):
+		return "its expires_at has passed, after which nothing is charged; resolve it as canceled"
+	case as == StatusUnknown && !known:
+		return "it is known not to be at Stripe, so there is nothing to look for; resolve it as waiting to submit it again, or as canceled"
+	}
+	return ""
+}
+
+// TakeUpAgain is the replay of a stalled payment: it is due now with all its tries before it, and is looked up first if anything of it may be at
+// Stripe. Every other payment either has its outcome or is being worked on, so that a replay must not touch it. It is pure. CodeInvalid.
+func TakeUpAgain(p Payment) (Transition, error) {
+	if p.Status != StatusStalled {
+		return Transition{}, &Error{Code: CodeInvalid, Message: "the payment is " + string(p.Status) + " and not stalled: " + whyNotReplayed(p.Status)}
+	}
+	t := Transition{Status: StatusWaiting, Reason: ReasonReplayed, Failure: p.Failure, ResetTries: true}
+	if p.InDoubt || p.StripePaymentIntent != "" {
+		t.Status, t.InDoubt, t.AbsentAt = StatusUnknown, true, p.AbsentAt
+	}
+	return t, nil
+}
+
+func whyNotReplayed(s Status) string {
+	switch {
+	case s.Final():
+		return "it has its outcome"
+	case s.HasTicket():
+		return "it is being worked on by itself"
+	case s == StatusNeedsReview:
+		return "a person decides, by `oncepay payments resolve`"
+	default:
+		return "it goes on by its customer's or its caller's action"
+	}
+}
+
+// Discard gives a stalled payment up for good. It is pure. CodeInvalid for one that may have been charged, or that still goes on.
+func Discard(p Payment) (Transition, error) {
+	switch {
+	case p.Status != StatusStalled && p.Status != StatusUnknown:
+		return Transition{}, &Error{Code: CodeInvalid, Message: "the payment is " + string(p.Status) + " and not stalled: " + whyNotReplayed(p.Status)}
+	case p.Status == StatusUnknown, p.InDoubt, p.StripePaymentIntent != "":
+		return Transition{}, &Error{Code: CodeInvalid, Message: "the payment may have been charged, so it is not discarded: wait until Stripe's records settle it; a stalled one is looked up by `oncepay dlq replay`"}
+	}
+	return Transition{Status: StatusCanceled, Reason: ReasonDiscarded, ClearSubmit: true}, nil
+}
+
+func refused(p Payment, as Status, why string) error {
+	return &Error{Code: CodeInvalid, Field: "as", Message: "a payment that is " + string(p.Status) + " cannot be resolved as " + string(as) + ": " + why}
+}
+
+func withChoices(remedy string, choices []Status) string {
+	if len(choices) == 0 {
+		return remedy
+	}
+	names := make([]string, len(choices))
+	for i, c := range choices {
+		names[i] = string(c)
+	}
+	if remedy != "" {
+		remedy += "; "
+	}
+	return remedy + "it can be resolved as " + strings.Join(names, ", ")
+}
