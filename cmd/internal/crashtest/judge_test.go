@@ -53,9 +53,13 @@ func (w *world) account() account {
 
 func (w *world) readPayments(ctx context.Context, a *account) {
 	w.Helper()
-	for _, name := range []string{tenant, rival} {
+	tenants, err := w.store.Tenants(ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, one := range tenants {
 		for cursor, first := "", true; first || cursor != ""; first = false {
-			page, next, err := w.store.List(ctx, payments.ListRequest{TenantID: name, Limit: payments.LimitMax, Cursor: cursor})
+			page, next, err := w.store.List(ctx, payments.ListRequest{TenantID: one.ID, Limit: payments.LimitMax, Cursor: cursor})
 			if err != nil {
 				w.Fatal(err)
 			}
