@@ -80,9 +80,10 @@ type Replay struct {
 	Actor      string
 	Reason     string
 	Total      int
+	PassedOver int // letters that matched and were in another unfinished replay
 	Issued     int // items that were begun, with those that have a result
 	Results    map[ReplayResult]int
-	Amount     map[string]int64 // by currency, of all items whose amount is known
+	Amount     map[string]int64 // by currency, of all items whose amount is known, when it was made
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 	FinishedAt time.Time // zero while it is running or paused

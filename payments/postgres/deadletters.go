@@ -2,33 +2,23 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/oncepay/oncepay/payments"
 )
 
-// DeadLettersRequest asks for a page of dead letters, last seen first; empty filters let everything through. Suspects, which may turn out
-// healthy, are listed only when State asks for them.
+// DeadLettersRequest asks for a page of dead letters, last seen first. Suspects, which may turn out healthy, are listed only when State asks for
+// them.
 type DeadLettersRequest struct {
-	TenantID       string
-	Reason         payments.Reason
-	State          payments.DeadLetterState
-	IdempotencyKey string
-	PaymentID      *payments.ID
-	ID             string    // of the dead letter itself
-	Text           string    // is part of the message or of the payload, as it is written
-	Since, Until   time.Time // last seen in [Since, Until)
-	Limit          int       // 1 to LimitMax; 0: LimitDefault
-	Cursor         string
+	payments.LetterFilter
+	Limit  int // 1 to LimitMax; 0: LimitDefault
+	Cursor string
 }
 
 // DeadLetters returns a page of dead letters and the cursor of the next page, "" after the last. CodeInvalid: as List.
 func (s *Store) DeadLetters(ctx context.Context, r DeadLettersRequest) (page []payments.DeadLetter, next string, err error) {
-	err = checkFilters(map[string]string{"tenant": r.TenantID, "reason": string(r.Reason), "state": string(r.State), "idempotency_key": r.IdempotencyKey,
-		"id": r.ID, "text": r.Text})
-	if err != nil {
+	if err := checkLetterFilter(r.LetterFilter); err != nil {
 		return nil, "", err
 	}
 	var at, id any
@@ -40,8 +30,7 @@ func (s *Store) DeadLetters(ctx context.Context, r DeadLettersRequest) (page []p
 		at, id = c.at, c.id
 	}
 	limit := pageSize(r.Limit)
-	rows, err := s.pool.Query(ctx, query("list_letters"), null(r.TenantID), null(string(r.Reason)), null(string(r.State)), null(r.IdempotencyKey),
-		paymentParam(r.PaymentID), nullable(r.Since), nullable(r.Until), at, id, limit+1, null(r.ID), null(r.Text))
+	rows, err := s.pool.Query(ctx, query("list_letters"), planned(letterFilterParams(r.LetterFilter), at, id, limit+1)...)
 	if err != nil {
 		return nil, "", translate(err)
 	}
@@ -75,6 +64,29 @@ func (s *Store) DeadLetter(ctx context.Context, id string) (payments.DeadLetter,
 		return payments.DeadLetter{}, missing
 	}
 	return found[0], nil
+}
+
+// checkLetterFilter refuses what PostgreSQL cannot compare with.
+func checkLetterFilter(f payments.LetterFilter) error {
+	return checkFilters(map[string]string{"tenant": f.TenantID, "reason": string(f.Reason), "state": string(f.State), "idempotency_key": f.IdempotencyKey,
+		"batch": f.Batch, "id": f.ID, "text": f.Text})
+}
+
+// letterFilterParams are the parameters $1 to $11 of {matches}.
+func letterFilterParams(f payments.LetterFilter) []any {
+	var batch []byte
+	if id, err := payments.ParseID(f.Batch); err == nil && f.Batch == id.Format(payments.KindBatch) {
+		batch = id[:]
+	}
+	return []any{
+		null(f.TenantID), null(string(f.Reason)), null(string(f.State)), null(f.IdempotencyKey), paymentParam(f.PaymentID), nullable(f.Since),
+		nullable(f.Until), null(f.ID), null(f.Text), null(f.Batch), batch,
+	}
+}
+
+// planned are the arguments of a statement that is planned for these very parameters: with most filters unset one plan would fit none of them.
+func planned(params []any, more ...any) []any {
+	return append(append([]any{pgx.QueryExecModeCacheDescribe}, params...), more...)
 }
 
 func collectLetters(rows pgx.Rows) ([]payments.DeadLetter, error) {

@@ -21,6 +21,10 @@ var fragments = strings.NewReplacer(
 	"{letter}", `d.id, coalesce(d.tenant_id, ''), coalesce(d.idempotency_key, ''), d.payment_id, d.reason, d.message,
     coalesce(d.stream, ''), d.stream_created, coalesce(d.stream_seq, 0), coalesce(d.subject, ''), d.headers, d.payload, d.payload_length,
     d.payload_sha256, d.tries, d.state, d.replays, d.first_seen, d.last_seen`,
+	"{matches}", matches,
+	"{letter's payment}", lettersPayment,
+	"{replay}", replayColumns,
+	"{replay counts}", replayCounts,
 	"{batch}", `b.tenant_id, b.id, b.idempotency_key, coalesce(b.parent, ''), b.count, b.created_at, b.completed_at`,
 	"{child}", childID,
 	"{stored}", stored,
@@ -66,6 +70,21 @@ stored AS (
     ON CONFLICT DO NOTHING -- by any unique index: with one named, the other fails the statement where two writers meet (1 in 100 such flushes)
     RETURNING tenant_id, id
 )`
+
+// matches is a filter of dead letters d. All letters of a batch have a key that begins with the batch's, up to the separator, which stands in no key of
+// a client's; the id of a batch is that of its key.
+const matches = `($1::text IS NULL OR d.tenant_id = $1) AND ($2::text IS NULL OR d.reason = $2) AND ($3::text IS NULL OR d.state = $3)
+    AND ($3::text IS NOT NULL OR d.state <> 'suspect')
+    AND ($4::text IS NULL OR d.idempotency_key = $4) AND ($5::bytea IS NULL OR d.payment_id = $5)
+    AND ($6::timestamptz IS NULL OR d.last_seen >= $6) AND ($7::timestamptz IS NULL OR d.last_seen < $7)
+    AND ($8::text IS NULL OR d.id = $8)
+    AND ($9::text IS NULL OR strpos(d.message, $9) > 0 OR position(convert_to($9, 'UTF8') IN d.payload) > 0)
+    AND ($10::text IS NULL OR split_part(d.idempotency_key, '` + payments.ChildSeparator + `', 1) = $10
+        OR $11::bytea IS NOT NULL AND substr(sha256(convert_to(d.tenant_id, 'UTF8') || '\x00'::bytea
+            || convert_to(split_part(d.idempotency_key, '` + payments.ChildSeparator + `', 1), 'UTF8')), 1, 16) = $11)`
+
+// lettersPayment is the id of the payment that a dead letter d names, whether or not there is one; null for a letter without tenant or key.
+const lettersPayment = `coalesce(d.payment_id, substr(sha256(convert_to(d.tenant_id, 'UTF8') || '\x00'::bytea || convert_to(d.idempotency_key, 'UTF8')), 1, 16))`
 
 // childID is the id of the i-th child of a batch b: payments.NewID of its key. By its id every plan finds it through the primary key.
 const childID = `substr(sha256(convert_to(b.tenant_id, 'UTF8') || '\x00'::bytea || convert_to(b.idempotency_key || '` + payments.ChildSeparator + `' || i, 'UTF8')), 1, 16)`

@@ -75,7 +75,7 @@ func TestBuryCardNumber(t *testing.T) {
 	b := open(t)
 	card := []byte(`{"description":"4242424242424242"}`)
 	b.bury(payments.DeadLetter{Reason: payments.ReasonCardNumber, Origin: b.origin(1), Payload: card})
-	got := b.letters(DeadLettersRequest{Reason: payments.ReasonCardNumber})[0]
+	got := b.letters(DeadLettersRequest{LetterFilter: payments.LetterFilter{Reason: payments.ReasonCardNumber}})[0]
 	if got.Payload != nil || got.PayloadLength != len(card) || got.PayloadSHA256 == [32]byte{} {
 		t.Errorf("stored: %+v", got)
 	}
@@ -97,11 +97,11 @@ func TestSuspect(t *testing.T) {
 	if list := b.letters(DeadLettersRequest{}); len(list) != 0 {
 		t.Errorf("a suspect is listed: %+v", list)
 	}
-	if list := b.letters(DeadLettersRequest{State: payments.DeadLetterSuspect}); len(list) != 1 || string(list[0].Payload) != "raw" {
+	if list := b.letters(DeadLettersRequest{LetterFilter: payments.LetterFilter{State: payments.DeadLetterSuspect}}); len(list) != 1 || string(list[0].Payload) != "raw" {
 		t.Errorf("suspects: %+v", list)
 	}
 	b.bury(d)
-	if list := b.letters(DeadLettersRequest{State: payments.DeadLetterOpen}); len(list) != 1 || len(b.sent.all()) != 1 {
+	if list := b.letters(DeadLettersRequest{LetterFilter: payments.LetterFilter{State: payments.DeadLetterOpen}}); len(list) != 1 || len(b.sent.all()) != 1 {
 		t.Errorf("opened: %+v, %d copies", list, len(b.sent.all()))
 	}
 
@@ -124,7 +124,7 @@ func TestSuspect(t *testing.T) {
 		r.Suspect = &o
 		b.admit(r)
 	}
-	if list := b.letters(DeadLettersRequest{State: payments.DeadLetterSuspect}); len(list) != 0 {
+	if list := b.letters(DeadLettersRequest{LetterFilter: payments.LetterFilter{State: payments.DeadLetterSuspect}}); len(list) != 0 {
 		t.Errorf("after Admit: %+v", list)
 	}
 	if list := b.letters(DeadLettersRequest{}); len(list) != 1 || list[0].Origin.Sequence != 3 {
@@ -181,10 +181,10 @@ func TestDeadLetterPages(t *testing.T) {
 	if len(seen) != 25 {
 		t.Errorf("%d of 25", len(seen))
 	}
-	if n := len(b.letters(DeadLettersRequest{TenantID: "globex"})); n != 5 {
+	if n := len(b.letters(DeadLettersRequest{LetterFilter: payments.LetterFilter{TenantID: "globex"}})); n != 5 {
 		t.Errorf("globex: %d", n)
 	}
-	if n := len(b.letters(DeadLettersRequest{Since: b.clock.Now()})); n != 1 {
+	if n := len(b.letters(DeadLettersRequest{LetterFilter: payments.LetterFilter{Since: b.clock.Now()}})); n != 1 {
 		t.Errorf("since now: %d", n)
 	}
 	if _, _, err := b.DeadLetters(context.Background(), DeadLettersRequest{Cursor: "x"}); payments.ErrorCode(err) != payments.CodeInvalid {
@@ -203,10 +203,10 @@ func TestDeadLettersByIDAndText(t *testing.T) {
 		r    DeadLettersRequest
 		want string
 	}{
-		{DeadLettersRequest{ID: "dl_b"}, "dl_b"}, {DeadLettersRequest{ID: "dl_x"}, ""}, {DeadLettersRequest{ID: "dl_a", Text: "Amount"}, ""},
-		{DeadLettersRequest{Text: "amount"}, "dl_a"}, {DeadLettersRequest{Text: "Amount"}, "dl_b"}, {DeadLettersRequest{Text: "mount"}, "dl_b dl_a"},
-		{DeadLettersRequest{Text: "grün_1"}, "dl_a"}, {DeadLettersRequest{Text: "green_1"}, ""}, {DeadLettersRequest{Text: "%"}, "dl_a"},
-		{DeadLettersRequest{Text: "green"}, "dl_b"}, {DeadLettersRequest{Text: "' OR true --"}, ""},
+		{DeadLettersRequest{LetterFilter: payments.LetterFilter{ID: "dl_b"}}, "dl_b"}, {DeadLettersRequest{LetterFilter: payments.LetterFilter{ID: "dl_x"}}, ""}, {DeadLettersRequest{LetterFilter: payments.LetterFilter{ID: "dl_a", Text: "Amount"}}, ""},
+		{DeadLettersRequest{LetterFilter: payments.LetterFilter{Text: "amount"}}, "dl_a"}, {DeadLettersRequest{LetterFilter: payments.LetterFilter{Text: "Amount"}}, "dl_b"}, {DeadLettersRequest{LetterFilter: payments.LetterFilter{Text: "mount"}}, "dl_b dl_a"},
+		{DeadLettersRequest{LetterFilter: payments.LetterFilter{Text: "grün_1"}}, "dl_a"}, {DeadLettersRequest{LetterFilter: payments.LetterFilter{Text: "green_1"}}, ""}, {DeadLettersRequest{LetterFilter: payments.LetterFilter{Text: "%"}}, "dl_a"},
+		{DeadLettersRequest{LetterFilter: payments.LetterFilter{Text: "green"}}, "dl_b"}, {DeadLettersRequest{LetterFilter: payments.LetterFilter{Text: "' OR true --"}}, ""},
 	} {
 		var got []string
 		for _, d := range b.letters(c.r) {
@@ -216,7 +216,7 @@ func TestDeadLettersByIDAndText(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.r, got, c.want)
 		}
 	}
-	if _, _, err := b.DeadLetters(context.Background(), DeadLettersRequest{Text: "a\x00"}); payments.ErrorCode(err) != payments.CodeInvalid {
+	if _, _, err := b.DeadLetters(context.Background(), DeadLettersRequest{LetterFilter: payments.LetterFilter{Text: "a\x00"}}); payments.ErrorCode(err) != payments.CodeInvalid {
 		t.Errorf("a text that cannot be: %v", err)
 	}
 }

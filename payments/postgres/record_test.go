@@ -156,7 +156,7 @@ func TestRecordStalled(t *testing.T) {
 	if done.Sequence != 2 || done.Payment.Status != payments.StatusStalled {
 		t.Errorf("Record: %+v", done)
 	}
-	letters, _, err := b.DeadLetters(ctx, DeadLettersRequest{TenantID: "acme"})
+	letters, _, err := b.DeadLetters(ctx, DeadLettersRequest{LetterFilter: payments.LetterFilter{TenantID: "acme"}})
 	if err != nil || len(letters) != 1 || letters[0].Reason != payments.ReasonAttemptsExhausted || letters[0].State != payments.DeadLetterOpen ||
 		*letters[0].PaymentID != c.Payment.ID || letters[0].IdempotencyKey != "k" || letters[0].Tries != 1 {
 		t.Fatalf("DeadLetters: %+v, %v", letters, err)
@@ -176,7 +176,7 @@ func TestRecordStalled(t *testing.T) {
 	}
 	c = b.take(payments.TakeRequest{Limit: 1})[0]
 	b.record(c, payments.Transition{Status: payments.StatusStalled, Reason: payments.ReasonNotSent, CountTry: true, DeadLetter: payments.ReasonAttemptsExhausted}, 0)
-	again, _, err := b.DeadLetters(ctx, DeadLettersRequest{TenantID: "acme"})
+	again, _, err := b.DeadLetters(ctx, DeadLettersRequest{LetterFilter: payments.LetterFilter{TenantID: "acme"}})
 	if err != nil || len(again) != 1 || again[0].ID != letters[0].ID || again[0].Tries != 2 {
 		t.Errorf("given up again: %+v, %v", again, err)
 	}

@@ -256,7 +256,7 @@ const waitEvery = 100 * time.Millisecond
 
 // letterOf finds the dead letter of the very message that was published: an older one of the same key says nothing about it.
 func letterOf(ctx context.Context, store *postgres.Store, intent payments.Intent, sent producer.Result) (payments.DeadLetter, bool) {
-	letters, _, err := store.DeadLetters(ctx, postgres.DeadLettersRequest{TenantID: intent.TenantID, IdempotencyKey: intent.IdempotencyKey})
+	letters, _, err := store.DeadLetters(ctx, postgres.DeadLettersRequest{LetterFilter: payments.LetterFilter{TenantID: intent.TenantID, IdempotencyKey: intent.IdempotencyKey}})
 	if err != nil {
 		return payments.DeadLetter{}, false // it is asked again
 	}

@@ -60,6 +60,8 @@ var privileges = map[string]string{
 	"installation":   "SELECT, INSERT",
 	"rate_budgets":   "SELECT, INSERT, UPDATE",
 	"audit":          "SELECT, INSERT",
+	"replays":        "SELECT, INSERT, UPDATE",
+	"replay_items":   "SELECT, INSERT, UPDATE",
 }
 
 // checkPrivileges asks what the role may do, and does none of it.

@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// candidate is an open dead letter that a filter chooses.
+type candidate struct {
+	letterID  string
+	tenantID  string
+	reason    payments.Reason
+	ofMessage bool
+	busy      bool             // another unfinished replay has it
+	status    payments.Status  // of its payment; "" when there is none
+	money     map[string]int64 // by currency; nil: nobody can tell
+}
+
+// replayable reports whether it may ever be issued: of a card number nothing is kept.
+func (c *candidate) replayable() bool { return c.reason != payments.ReasonCardNumber }
+
+// settled reports whether its payment has its outcome, so that a replay only reports it.
+func (c *candidate) settled() bool {
+	return c.reason != payments.ReasonKeyReused && settled(c.status)
+}
+
+// settled reports whether a payment in this status has an outcome that a replay changes nothing of. A stalled one is taken up again, and one that is
+// for review waits for a person.
+func settled(s payments.Status) bool {
+	return s.Stored() && !s.HasTicket() && s != payments.StatusStalled && s != payments.StatusNeedsReview
+}
+
+// querier is a connection or a pool.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// candidates reads what the filter chooses, those seen first first.
+func candidates(ctx context.Context, q querier, f payments.LetterFilter, each func(candidate) bool) error {
+	rows, err := q.Query(ctx, query("replay_candidates"), planned(letterFilterParams(f), schema.BatchMaxBytes)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c candidate
+		var payload []byte
+		var reason, status, currency string
+		var amount int64
+		if err := rows.Scan(&c.letterID, &c.tenantID, &reason, &c.ofMessage, &c.busy, &payload, &status, &amount, &currency); err != nil {
+			return err
+		}
+		c.reason, c.status = payments.Reason(reason), payments.Status(status)
+		switch {
+		case c.ofMessage:
+			c.money = moneyIn(payload)
+		case status != "":
+			c.money = map[string]int64{currency: amount}
+		}
+		if !each(c) {
+			return nil
+		}
+	}
+	return rows.Err()
+}
+
+// checkReplayFilter refuses filters that a replay cannot have.
+func checkReplayFilter(f payments.LetterFilter) error {
+	if f.State != "" && f.State != payments.DeadLetterOpen {
+		return &payments.Error{Code: payments.CodeInvalid, Field: "state", Message: "only open dead letters can be replayed or discarded"}
+	}
+	return checkLetterFilter(f)
+}
+
+// PreviewReplay tells what a replay of the filter would do; it changes nothing. CodeInvalid.
+func (s *Store) PreviewReplay(ctx context.Context, f payments.LetterFilter) (payments.ReplayPreview, error) {
+	v := payments.ReplayPreview{Amount: map[string]int64{}, ByReason: map[payments.Reason]int{}}
+	if err := checkReplayFilter(f); err != nil {
+		return v, err
+	}
+	err := candidates(ctx, s.pool, f, func(c candidate) bool {
+		if c.busy || !c.replayable() {
+			v.Skipped++
+			return true
+		}
+		v.Count++
+		v.ByReason[c.reason]++
+		if c.settled() {
+			v.Settled++
+		}
+		if c.money == nil {
+			v.Unpriced++
+		}
+		addMoney(v.Amount, c.money)
+		return true
+	})
+	return v, translate(err)
+}
+
+// addMoney adds what is known; a sum that no number holds stays at the greatest.
+func addMoney(sums, more map[string]int64) {
+	for currency, amount := range more {
+		if sums[currency] > math.MaxInt64-amount {
+			sums[currency] = math.MaxInt64
+			continue
+		}
+		sums[currency] += amount
+	}
+}
+
+// moneyIn finds the money that a message asks for, however little else of it can be read: an amount beside a currency, or those of a batch's payments.
+// It is for people to judge a replay by; nothing is charged by it.
+func moneyIn(payload []byte) map[string]int64 {
+	type priced struct {
+		Amount   json.Number `json:"amount"`
+		Currency string      `json:"currency"`
+	}
+	var message struct {
+		priced
+		Payments []priced `json:"payments"`
+	}
+	if json.Unmarshal(payload, &message) != nil {
+		return nil
+	}
+	list := message.Payments
+	if list == nil {
+		list = []priced{message.priced}
+	}
+	sums := map[string]int64{}
+	for _, p := range list {
+		amount, err := p.Amount.Int64()
+		currency := payments.Intent{Currency: p.Currency}.Normalized().Currency
+		if err != nil || amount < 0 || !payments.KnownCurrency(currency) {
+			return nil
+		}
+		addMoney(sums, map[string]int64{currency: amount})
+	}
+	return sums
+}

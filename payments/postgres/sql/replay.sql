@@ -1,0 +1,1 @@
+SELECT {replay} FROM replays r, {replay counts} WHERE r.id = $1
