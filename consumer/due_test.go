@@ -21,6 +21,7 @@ func (r *rig) startLoops(dues ...*due) (stop func()) {
 	var loops sync.WaitGroup
 	for _, d := range dues {
 		loops.Go(func() { d.run(ctx, context.Background()) })
+		loops.Go(func() { d.workAlone(ctx, context.Background()) })
 	}
 	return func() {
 		cancel()
@@ -111,49 +112,55 @@ func abandonedIsWorkedOnAlone(t *testing.T) {
 	}
 }
 
-// After a crash many have been abandoned: those that wait to be alone do not take every slot.
-func TestManyAbandonedLeaveSlots(t *testing.T) {
+// After a crash many have been abandoned. They are worked off one by one, without a pause between them, and no token waits for its turn.
+func TestManyAbandoned(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, manyAbandonedLeaveSlots)
+	synctest.Test(t, manyAbandoned)
 }
 
-func manyAbandonedLeaveSlots(t *testing.T) {
+func manyAbandoned(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Concurrency = 64 })
-	const n = 100
+	const n, call = 1000, time.Millisecond
 	for i := range n {
 		r.store.insert(testIntent("k"+strconv.Itoa(i)), payments.Lane(i%2+1), payments.AbandonedAlone)
 	}
-	var most atomic.Int64
 	r.gateway.submit = func(context.Context, payments.Payment) {
-		most.Store(max(most.Load(), int64(r.InFlight()))) // nobody else is here
-		time.Sleep(time.Millisecond)
+		if owned := r.store.owned(); owned != 1 {
+			t.Errorf("%d tokens are given out", owned)
+		}
+		time.Sleep(call)
 	}
+	began := time.Now()
 	r.runDue(func() bool { return r.store.outcomes() == n }, "all outcomes")
-	if all, twice := r.gateway.calls(); most.Load() > 32+aloneMax || all != n || twice != 1 {
-		t.Errorf("%d of 64 slots, %d calls, %d under one key", most.Load(), all, twice)
+	if all, twice := r.gateway.calls(); all != n || twice != 1 {
+		t.Errorf("%d calls, %d under one key", all, twice)
+	}
+	if took := time.Since(began); took > 2*n*call {
+		t.Errorf("%d calls of %v took %v", n, call, took)
 	}
 }
 
-// One that waits to be alone keeps its lease, however long the others take.
-func TestWaitingToBeAloneKeepsTheLease(t *testing.T) {
+// Whoever ends the process while a payment waits to be worked on alone leaves it uncounted: it has no token yet.
+func TestWaitingToBeAloneHoldsNoToken(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, waitingToBeAloneKeepsTheLease)
+	synctest.Test(t, waitingToBeAloneHoldsNoToken)
 }
 
-func waitingToBeAloneKeepsTheLease(t *testing.T) {
-	r := newRig(t, func(c *Config) {
-		c.Lease, c.Processor.Lease, c.Processor.CallTimeout = 60*time.Millisecond, 60*time.Millisecond, time.Millisecond
-	})
-	id := r.store.insert(testIntent("k"), payments.LaneInteractive, payments.AbandonedAlone)
-	r.gate.enter(context.Background(), 1) // somebody works on for long
-	go func() {
-		waitFor(t, "four extensions", func() bool { return r.store.count("extend") >= 4 })
-		r.gate.leave(1)
-	}()
-	r.runDue(func() bool { return r.store.outcomes() == 1 }, "an outcome")
-	if r.store.rows[id].abandoned != payments.AbandonedAlone {
-		t.Errorf("abandoned %d times", r.store.rows[id].abandoned)
+func waitingToBeAloneHoldsNoToken(t *testing.T) {
+	r := newRig(t)
+	for i := range 5 {
+		r.store.insert(testIntent("k"+strconv.Itoa(i)), payments.Lane(i%2+1), payments.AbandonedAlone)
 	}
+	r.gate.enter(context.Background(), 1) // somebody works on for long
+	stop := r.startDue()
+	time.Sleep(r.Lease)
+	synctest.Wait()
+	if owned := r.store.owned(); owned != 0 {
+		t.Errorf("%d tokens wait", owned)
+	}
+	r.gate.leave(1)
+	waitFor(t, "all outcomes", func() bool { return r.store.outcomes() == 5 })
+	stop()
 }
 
 // A handler that hangs for good does not keep one that waits to be alone, nor those behind it, for good.
@@ -177,33 +184,19 @@ func TestPatienceToBeAloneEnds(t *testing.T) {
 	r.gate.leave(1)
 }
 
-// One that waits to be alone and loses its ticket, or is told to end, keeps nobody out.
-func TestGivingUpBeingAlone(t *testing.T) {
+// A worker that is alone and gets no ticket keeps nobody out.
+func TestAloneForNothing(t *testing.T) {
 	t.Parallel()
-	for name, before := range map[string]func(string, payments.ID) error{
-		"lost": func(v string, _ payments.ID) error {
-			if v == "extend" {
-				return payments.Errorf(payments.CodeTicketLost, "lost")
-			}
-			return nil
-		},
-		"away": func(v string, _ payments.ID) error {
-			if v == "extend" {
-				return errAway
-			}
-			return nil
-		},
-		"panic": func(v string, _ payments.ID) error {
-			if v == "extend" {
-				panic("bug")
-			}
-			return nil
-		},
-	} {
+	for name, fault := range map[string]func() error{"away": func() error { return errAway }, "panic": func() error { panic("bug") }} {
 		r := newRig(t)
 		r.store.insert(testIntent("k"), payments.LaneInteractive, payments.AbandonedAlone)
-		r.store.setBefore(before)
-		r.runDue(func() bool { return r.store.count("extend") == 1 }, name)
+		r.store.setBefore(func(v string, _ payments.ID) error {
+			if v == "take alone" {
+				return fault()
+			}
+			return nil
+		})
+		r.runDue(func() bool { return r.store.count("take alone") >= 1 }, name)
 		if calls, _ := r.gateway.calls(); calls != 0 || !r.gate.enter(context.Background(), 1) {
 			t.Errorf("%s: %d calls", name, calls)
 		}

@@ -194,15 +194,23 @@ func (r *fakeRow) claim(lease time.Duration) payments.Claim {
 }
 
 func (s *fakeStore) Take(_ context.Context, r payments.TakeRequest) (payments.Taking, error) {
-	if err := s.begin("take", payments.ID{}); err != nil {
+	verb := "take"
+	if r.Alone {
+		verb = "take alone"
+	}
+	if err := s.begin(verb, payments.ID{}); err != nil {
 		return payments.Taking{}, err
 	}
 	defer s.mu.Unlock()
 	var claims []payments.Claim
 	var wait time.Duration
+	alone := 0
 	for _, row := range s.dueLocked(r.Lane) {
-		if len(claims) == r.Limit {
-			break
+		if row.mustBeAlone() {
+			alone++
+		}
+		if row.mustBeAlone() != r.Alone || len(claims) == r.Limit || r.Alone && len(claims) > 0 {
+			continue
 		}
 		got, none := s.bucketOf(row.payment.TenantID).take(1)
 		if wait = max(wait, none); got == 0 {
@@ -212,10 +220,33 @@ func (s *fakeStore) Take(_ context.Context, r payments.TakeRequest) (payments.Ta
 			row.abandoned++
 		}
 		s.tokens++
+		if r.Alone {
+			alone--
+		}
 		row.token, row.due = payments.Token{0xFF, byte(s.tokens >> 8), byte(s.tokens)}, time.Now().Add(r.Lease)
 		claims = append(claims, row.claim(r.Lease))
 	}
-	return payments.Taking{Claims: claims, Wait: wait}, nil
+	return payments.Taking{Claims: claims, Wait: wait, Alone: alone > 0}, nil
+}
+
+// owned is how many tokens are given out.
+func (s *fakeStore) owned() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, row := range s.rows {
+		if row.ticket && !row.token.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *fakeRow) mustBeAlone() bool {
+	next := r.abandoned
+	if !r.token.IsZero() {
+		next++
+	}
+	return next >= payments.AbandonedAlone
 }
 
 func (s *fakeStore) bucketOf(tenant string) *bucket {

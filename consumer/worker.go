@@ -43,7 +43,6 @@ type Worker struct {
 	stopping  atomic.Bool
 	hands     hands
 	busy      atomic.Int64 // handlers that run
-	abandoned atomic.Int64 // those of them that must be alone
 }
 
 // New returns a Worker; Run starts it.
@@ -84,6 +83,7 @@ func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 	}
 	for _, d := range w.dues {
 		loops.Go(func() { d.run(ctx, work) })
+		loops.Go(func() { d.workAlone(ctx, work) })
 		loops.Go(func() { d.doubt(ctx) })
 	}
 	for _, s := range w.scouts {

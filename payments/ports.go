@@ -62,13 +62,19 @@ type TakeRequest struct {
 	Except []Account
 	// Only, when set, asks for tickets of tenants of this account alone: the probe of an account that may be working again.
 	Only *Account
+	// Alone asks for one ticket that must be worked on alone, and nothing else, whatever the limit; without it such tickets are passed over. The
+	// caller is alone before it asks: a token that only waits for others to finish would count as abandoned if one of them ended the process.
+	Alone bool
 }
 
 // Taking is the answer to a TakeRequest.
 type Taking struct {
 	Claims []Claim
-	// Wait is set when due tickets of the lane were left for want of budget: the time until one of their accounts has room again.
+	// Wait is set when due tickets of the lane were left for want of budget, or may have been left for a pause: the time until one of their
+	// accounts has room again, or in which to ask again.
 	Wait time.Duration
+	// Alone says that there are due tickets that must be worked on alone, for TakeRequest.Alone.
+	Alone bool
 }
 
 // Recording writes what an owner found out.

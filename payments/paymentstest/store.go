@@ -184,6 +184,22 @@ func (b *storeBench) takeOne() payments.Claim {
 	return claims[0]
 }
 
+// takeAlone takes the one ticket that must be due and worked on alone.
+func (b *storeBench) takeAlone() payments.Claim {
+	b.t.Helper()
+	r := payments.TakeRequest{Lane: payments.LaneInteractive, Limit: 10, Lease: lease, Account: stripeAccount}
+	taking, err := b.Store.Take(b.ctx, r)
+	if err != nil || len(taking.Claims) != 0 || !taking.Alone {
+		b.t.Fatalf("a ticket that must be worked on alone: %+v, %v", taking, err)
+	}
+	r.Alone = true
+	taking, err = b.Store.Take(b.ctx, r)
+	if err != nil || len(taking.Claims) != 1 || taking.Alone {
+		b.t.Fatalf("the last ticket that must be worked on alone: %+v, %v", taking, err)
+	}
+	return taking.Claims[0]
+}
+
 // nothingDue wants no interactive ticket to be due.
 func (b *storeBench) nothingDue(when string) {
 	b.t.Helper()

@@ -47,7 +47,7 @@ func TestAbandonedDoesNotOverflow(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.clock.Advance(time.Hour)
-	if c := b.take(payments.TakeRequest{Lane: payments.LaneInteractive, Limit: 1, Lease: time.Minute}); len(c) != 1 || c[0].Abandoned < payments.AbandonedMax {
+	if c := b.take(payments.TakeRequest{Lane: payments.LaneInteractive, Limit: 1, Lease: time.Minute, Alone: true}); len(c) != 1 || c[0].Abandoned < payments.AbandonedMax {
 		t.Errorf("%+v", c)
 	}
 }

@@ -46,6 +46,22 @@ var fragments = strings.NewReplacer(
 	"{next with tickets}", `SELECT (SELECT q.tenant_id FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id > r.low AND q.tenant_id <= r.high
             ORDER BY q.tenant_id LIMIT 1) AS tenant_id OFFSET 0`,
 	"{due}", `coalesce((SELECT q.due_at FROM queue q WHERE q.lane = $1::int2 AND q.tenant_id = n.tenant_id ORDER BY q.due_at LIMIT 1) <= clock.now, false)`,
+	// Of tickets q: {alone}. Of who is held back, in statements that begin with {hold of …}: {held} of a row w; {t held}, {q held} and {n held} of the
+	// tenant of a row of that name; {home held}; {account} and {livemode} of a tenant t.
+	"{alone}", mustBeAlone,
+	"{hold of take}", holdOf(9, 7),
+	"{hold of take_alone}", holdOf(8, 6),
+	"{hold of take_due}", holdOf(12, 5),
+	"{hold of take_due_alone}", holdOf(7, 5),
+	"{hold of take_paced}", holdOf(21, 19),
+	"{hold of take_rest}", holdOf(5, 3),
+	"{held}", held,
+	"{t held}", tenantHeld("t"),
+	"{q held}", tenantHeld("q"),
+	"{n held}", tenantHeld("n"),
+	"{home held}", homeHeld,
+	"{account}", tenantAccount,
+	"{livemode}", tenantLivemode,
 	"{give}", give,
 	"{given}", given,
 )

@@ -19,6 +19,9 @@ type taking struct {
 	tokens [][]byte
 }
 
+// pausePoll is when a Take that may have passed over somebody for a pause asks to be repeated.
+const pausePoll = time.Second
+
 // Take implements payments.Store: it gives the caller due tickets of a lane under fresh tokens, tenants in turn. A ticket whose last owner
 // recorded nothing has Abandoned one higher. Tickets of a Take whose commit got lost come back when their lease is over.
 func (s *Store) Take(ctx context.Context, r payments.TakeRequest) (payments.Taking, error) {
@@ -29,8 +32,16 @@ func (s *Store) Take(ctx context.Context, r payments.TakeRequest) (payments.Taki
 	if r.Lease <= 0 {
 		return payments.Taking{}, payments.Errorf(payments.CodeInvalid, "a take needs a lease")
 	}
-	if !storable(r.Account.ID) {
+	for _, a := range append([]payments.Account{r.Account}, r.Except...) {
+		if !storable(a.ID) {
+			return payments.Taking{}, unstorable("stripe_account")
+		}
+	}
+	if r.Only != nil && (r.Only.ID == "" || !storable(r.Only.ID)) {
 		return payments.Taking{}, unstorable("stripe_account")
+	}
+	if r.Alone {
+		limit = 1
 	}
 	t := taking{TakeRequest: r, limit: limit, tokens: make([][]byte, limit)}
 	for i := range t.tokens {
@@ -42,7 +53,7 @@ func (s *Store) Take(ctx context.Context, r payments.TakeRequest) (payments.Taki
 		if s.opts.Rate > 0 {
 			got, err = s.takePaced(ctx, t)
 		} else {
-			got.Claims, err = s.take(ctx, t)
+			got, err = s.take(ctx, t)
 		}
 		return err
 	})
@@ -52,20 +63,42 @@ func (s *Store) Take(ctx context.Context, r payments.TakeRequest) (payments.Taki
 	return got, nil
 }
 
-// take gives what is due, whatever the accounts.
-func (s *Store) take(ctx context.Context, t taking) ([]payments.Claim, error) {
+// take gives what is due, whatever the accounts' budgets.
+func (s *Store) take(ctx context.Context, t taking) (got payments.Taking, err error) {
+	statement, params := "take", []any{int16(t.Lane), t.limit, t.Lease.Microseconds(), t.tokens, s.now()}
+	if t.Alone {
+		statement = "take_alone"
+	} else {
+		params = append(params, s.turns.last(t.Lane))
+	}
+	params = append(append(params, t.Account.ID, t.Account.Livemode), holdParams(t.TakeRequest)...)
+	b := &pgx.Batch{}
 	leaseFrom := s.wall() // before the statement: our lease must not outlast the ticket's
-	rows, err := s.pool.Query(ctx, query("take"), int16(t.Lane), t.limit, t.Lease.Microseconds(), t.tokens, s.now(), s.turns.last(t.Lane), t.Account.ID,
-		t.Account.Livemode)
-	if err != nil {
-		return nil, err
+	b.Queue(query(statement), params...).Query(func(rows pgx.Rows) error {
+		got.Claims, err = s.scanClaims(rows, t, leaseFrom)
+		return err
+	})
+	s.queueRest(b, t, &got)
+	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
+		return payments.Taking{}, err
 	}
-	defer rows.Close()
-	claims, err := s.scanClaims(rows, t, leaseFrom)
-	if err == nil {
-		s.turns.servedLast(t.Lane, claims)
+	if !t.Alone {
+		s.turns.servedLast(t.Lane, got.Claims)
 	}
-	return claims, err
+	return got, nil
+}
+
+// queueRest asks what the Take has left that it was not to give. With somebody paused it cannot be told whether something due was left.
+func (s *Store) queueRest(b *pgx.Batch, t taking, got *payments.Taking) {
+	params := append([]any{int16(t.Lane), s.now(), t.Account.ID, t.Account.Livemode}, holdParams(t.TakeRequest)...)
+	b.Queue(query("take_rest"), params...).QueryRow(func(row pgx.Row) error {
+		var paused bool
+		err := row.Scan(&got.Alone, &paused)
+		if paused || len(t.Except) > 0 || t.Only != nil {
+			got.Wait = pausePoll
+		}
+		return err
+	})
 }
 
 // scanClaims reads what {give} has given.

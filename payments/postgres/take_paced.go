@@ -40,12 +40,17 @@ type plan struct {
 // mark now and then that tickets wait.
 func (s *Store) takePaced(ctx context.Context, t taking) (payments.Taking, error) {
 	asked := s.wall()
-	due, err := s.findDue(ctx, t)
+	due, done, err := s.findDue(ctx, t)
 	if err != nil {
 		return payments.Taking{}, err
 	}
 	p := newPlan(s.budgets.withoutBusy(due, s.wall()), t.Lane, t.limit)
-	done := payments.Taking{Wait: p.wait}
+	if p.wait > 0 {
+		done.Wait = p.wait
+	}
+	if t.Alone {
+		p.cleared = false // the others were not looked at
+	}
 	if p.given == 0 && len(p.payers) == 0 {
 		return done, nil
 	}
@@ -68,7 +73,11 @@ func (s *Store) takePaced(ctx context.Context, t taking) (payments.Taking, error
 	if done.Claims, err = s.scanClaims(rows, t, leaseFrom); err != nil {
 		return payments.Taking{}, err
 	}
-	s.turns.served(t.Lane, p.tickets, done.Claims)
+	if t.Alone {
+		done.Alone = len(due) > len(done.Claims)
+	} else {
+		s.turns.served(t.Lane, p.tickets, done.Claims)
+	}
 	if done.Wait > 0 {
 		done.Wait = max(waitMin, done.Wait-s.wall().Sub(asked))
 	}
@@ -100,26 +109,38 @@ func (s *Store) notePassedOver(p plan, claims []payments.Claim) (some bool) {
 	return some
 }
 
-func (s *Store) findDue(ctx context.Context, t taking) ([]dueTicket, error) {
-	turn := s.turns.read(t.Lane, t.Account)
-	ids, livemodes := accountArrays(turn.accounts)
-	rows, err := s.pool.Query(ctx, query("take_due"), int16(t.Lane), t.limit, s.now(), turn.slot, t.Account.ID, t.Account.Livemode, s.opts.Rate,
-		turn.home, ids, livemodes, turn.after)
-	if err != nil {
-		return nil, err
+// findDue finds what may be given, and what is left for other reasons than want of budget.
+func (s *Store) findDue(ctx context.Context, t taking) (due []dueTicket, left payments.Taking, err error) {
+	statement, params := "take_due_alone", []any{int16(t.Lane), t.limit, s.now(), s.opts.Rate, t.Account.ID, t.Account.Livemode}
+	if !t.Alone {
+		turn := s.turns.read(t.Lane, t.Account)
+		ids, livemodes := accountArrays(turn.accounts)
+		statement, params = "take_due", []any{
+			int16(t.Lane), t.limit, s.now(), turn.slot, t.Account.ID, t.Account.Livemode, s.opts.Rate, turn.home, ids, livemodes,
+		}
+		params = append(params, turn.after)
 	}
-	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (dueTicket, error) {
-		var d dueTicket
-		var tenant pgtype.Text
-		var id []byte
-		var wait, marked float64
-		err := r.Scan(&tenant, &id, &d.account.ID, &d.account.Livemode, &d.slot, &d.free, &d.budget.tokens, &d.budget.rate, &d.budget.interactiveWaits,
-			&d.there, &wait, &marked)
-		d.tenant = tenant.String
-		copy(d.id[:], id)
-		d.marked = time.Duration(min(marked, 3600) * float64(time.Second))
-		return d, err
+	b := &pgx.Batch{}
+	b.Queue(query(statement), append(params, holdParams(t.TakeRequest)...)...).Query(func(rows pgx.Rows) error {
+		due, err = pgx.CollectRows(rows, scanDue)
+		return err
 	})
+	s.queueRest(b, t, &left)
+	err = s.pool.SendBatch(ctx, b).Close()
+	return due, left, err
+}
+
+func scanDue(r pgx.CollectableRow) (dueTicket, error) {
+	var d dueTicket
+	var tenant pgtype.Text
+	var id []byte
+	var wait, marked float64
+	err := r.Scan(&tenant, &id, &d.account.ID, &d.account.Livemode, &d.slot, &d.free, &d.budget.tokens, &d.budget.rate, &d.budget.interactiveWaits,
+		&d.there, &wait, &marked)
+	d.tenant = tenant.String
+	copy(d.id[:], id)
+	d.marked = time.Duration(min(marked, 3600) * float64(time.Second))
+	return d, err
 }
 
 // newPlan shares the rooms out: in the order of the tickets, as many for each account as it has room for.
@@ -213,8 +234,8 @@ func (s *Store) takeColumns(t taking, p plan) []any {
 	tenants, ids := keyArrays(keys)
 	names, livemodes := accountArrays(accounts)
 	payerNames, payerModes := accountArrays(p.payers)
-	return []any{
+	return append([]any{
 		int16(t.Lane), t.limit, t.Lease.Microseconds(), t.tokens, s.now(), tenants, ids, names, livemodes, payers,
-		payerNames, payerModes, p.most, p.waits, p.cleared, s.opts.Rate, p.free,
-	}
+		payerNames, payerModes, p.most, p.waits, p.cleared, s.opts.Rate, p.free, t.Alone, t.Account.ID, t.Account.Livemode,
+	}, holdParams(t.TakeRequest)...)
 }

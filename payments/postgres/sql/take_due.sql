@@ -8,9 +8,12 @@
 --
 -- A payment pinned to another account than its tenant's is spent nothing for: from here no call is made for it. It must not wait for tokens, since
 -- those behind it would. Rows without a payment name accounts without room for which tickets wait, the next to have room first.
+--
+-- Tenants that are held back are passed over as if nothing were due, and so are tickets that must be worked on alone.
 WITH RECURSIVE clock AS (SELECT coalesce($3::timestamptz, now()) AS now, $7::float8 AS setting),
+{hold of take_due},
 home AS MATERIALIZED (
-    SELECT nullif($5::text, '') AS account, $6::bool AS livemode, CASE WHEN $5::text = '' THEN $2::int ELSE {room} END AS room
+    SELECT nullif($5::text, '') AS account, $6::bool AS livemode, CASE WHEN $5::text = '' THEN $2::int ELSE {room} END AS room, {home held} AS held
     FROM clock LEFT JOIN rate_budgets b ON b.account = $5::text AND b.livemode = $6::bool
 ),
 neighbour AS (
@@ -21,9 +24,9 @@ neighbour AS (
     CROSS JOIN LATERAL ({part}) r
     CROSS JOIN LATERAL ({next with tickets}) n
     CROSS JOIN LATERAL (
-        SELECT {due} AND NOT EXISTS (SELECT FROM tenants t WHERE t.id = n.tenant_id AND {own way}) AS due OFFSET 0
+        SELECT {due} AND NOT EXISTS (SELECT FROM tenants t WHERE t.id = n.tenant_id AND {own way}) AND NOT {n held} AS due OFFSET 0
     ) d
-    WHERE w.met < CASE WHEN home.room > 0 THEN 2 * home.room + 8 ELSE 1 END AND (w.tenant_id IS NOT NULL OR NOT w.behind)
+    WHERE NOT home.held AND w.met < CASE WHEN home.room > 0 THEN 2 * home.room + 8 ELSE 1 END AND (w.tenant_id IS NOT NULL OR NOT w.behind)
 ),
 stranger AS (
     SELECT 0 AS turn, $4::text COLLATE "C" AS start, $4::text COLLATE "C" AS tenant_id, false AS behind, 0 AS met, '{}'::text[] COLLATE "C" AS names, false AS due,
@@ -40,10 +43,10 @@ stranger AS (
     LEFT JOIN tenants t ON t.id = o.tenant_id
     LEFT JOIN rate_budgets b ON b.account = t.account AND b.livemode = t.livemode
     CROSS JOIN LATERAL (
-        SELECT m.name, CASE WHEN t.account IS NULL THEN $2::int ELSE {room} END AS room, t.id IS NOT NULL AND m.name <> ALL (w.names) AND {due} AS new
+        SELECT m.name, CASE WHEN t.account IS NULL THEN $2::int ELSE {room} END AS room, t.id IS NOT NULL AND m.name <> ALL (w.names) AND {due} AND NOT {n held} AS new
         FROM (SELECT coalesce(t.account || ' ' || t.livemode, t.id) AS name) m, LATERAL (SELECT t.id AS tenant_id) n
     ) a
-    WHERE w.met < 2 * $2::int AND (w.tenant_id IS NOT NULL OR NOT w.behind)
+    WHERE NOT (SELECT everything FROM holding) AND w.met < 2 * $2::int AND (w.tenant_id IS NOT NULL OR NOT w.behind)
 ),
 account AS MATERIALIZED (
     SELECT CASE WHEN behind THEN 2 ELSE 0 END AS part, turn, tenant_id AS slot, account, livemode, room FROM stranger WHERE due
@@ -56,7 +59,7 @@ member AS MATERIALIZED (
     FROM account a LEFT JOIN unnest($9::text[], $10::bool[], $11::text[]) AS l(account, livemode, after)
         ON l.account = a.account AND l.livemode = a.livemode, clock, LATERAL (
         SELECT n.tenant_id, row_number() OVER (ORDER BY n.tenant_id <= coalesce(l.after, ''), n.tenant_id) AS place
-        FROM (SELECT t.id AS tenant_id FROM tenants t WHERE t.account = a.account AND t.livemode = a.livemode) n WHERE {due}
+        FROM (SELECT t.id AS tenant_id FROM tenants t WHERE t.account = a.account AND t.livemode = a.livemode) n WHERE {due} AND NOT {n held}
         UNION ALL
         SELECT a.slot, 1 WHERE a.account IS NULL) m
     WHERE a.room > 0 AND a.slot <> '~' AND m.place <= 2 * a.room + 8
@@ -69,7 +72,7 @@ candidate AS (
     FROM member m, size, clock, LATERAL (
         SELECT x.*, row_number() OVER () AS round FROM (
             SELECT q.tenant_id, q.payment_id FROM queue q
-            WHERE q.lane = $1::int2 AND q.tenant_id = m.tenant_id AND q.due_at <= clock.now
+            WHERE q.lane = $1::int2 AND q.tenant_id = m.tenant_id AND q.due_at <= clock.now AND NOT {alone}
             ORDER BY q.due_at LIMIT least(2 * m.room + 16, 1 + 16 * $2::int / greatest(1, size.accounts), 1 + 4 * (2 * m.room + 16) / m.members)) x) d
 ),
 chosen AS MATERIALIZED (

@@ -5,6 +5,7 @@
 -- Bulk gets nothing while interactive tickets wait, who so get the whole rate: somebody stands at a counter for each of them, and a batch that
 -- waits a little longer loses nothing. While interactive work uses less than the rate, bulk has all that is left.
 WITH clock AS (SELECT coalesce($5::timestamptz, now()) AS now, $16::float8 AS setting),
+{hold of take_paced},
 candidate AS (
     SELECT * FROM unnest($6::text[], $7::bytea[], $8::text[], $9::bool[], $10::int[]) WITH ORDINALITY
         AS u(tenant_id, payment_id, account, livemode, payer, place)
@@ -18,10 +19,10 @@ quota AS MATERIALIZED (
 picked AS MATERIALIZED (
     SELECT l.* FROM (SELECT payer, room FROM quota UNION ALL SELECT 0, $17::int) u, clock, LATERAL (
         SELECT k.tenant_id, k.payment_id, c.place, c.account, c.livemode, c.payer
-        FROM (SELECT * FROM candidate a WHERE a.payer = u.payer ORDER BY a.place) c, LATERAL ( -- one probe for each, in order: see take.sql
+        FROM (SELECT * FROM candidate w WHERE w.payer = u.payer AND NOT {held} ORDER BY w.place) c, LATERAL ( -- one probe for each, in order: see take.sql
             SELECT q.tenant_id, q.payment_id
             FROM queue q JOIN payments p ON p.tenant_id = q.tenant_id AND p.id = q.payment_id
-            WHERE q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id AND q.lane + 0 = $1::int2 AND q.due_at <= clock.now
+            WHERE q.tenant_id = c.tenant_id AND q.payment_id = c.payment_id AND q.lane + 0 = $1::int2 AND q.due_at <= clock.now AND {alone} = $18::bool
                 AND CASE WHEN p.stripe_account IS NULL THEN c.payer > 0 OR c.account = ''
                     ELSE (c.payer > 0) = (p.stripe_account = c.account AND p.livemode = c.livemode) END
             FOR UPDATE OF q, p SKIP LOCKED) k

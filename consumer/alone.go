@@ -1,0 +1,110 @@
+package consumer
+
+import (
+	"context"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+const (
+	// alonePatience is how many leases a worker waits to be alone. Every call of ours but a very long listing ends long before; a handler that is
+	// still inside then mostly hangs, and must not keep this payment, nor everybody else who waits behind it.
+	alonePatience = 3
+	// aloneStint is for how long one ticket after another is worked on before those who wait outside have their turn again: after a crash there can
+	// be thousands, and to become alone costs the time of the slowest call that is under way.
+	aloneStint = time.Second
+)
+
+// workAlone works off the lane's tickets that have been abandoned so often that they may be what ends the workers. Each is worked on alone in the
+// process, so that it takes no bystander with it. The worker is alone before it takes one, and has one at a time: a token that only waited would
+// count as abandoned when somebody else ended the process, until an innocent payment was given up for it.
+func (d *due) workAlone(ctx, work context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.alone:
+		}
+		if d.w.slots.acquire(ctx, d.lane, forTickets, 1) == 0 {
+			return
+		}
+		ended := make(chan bool, 1)
+		d.w.spawn(d.lane, forTickets, func() {
+			some := false
+			defer func() { ended <- some }()
+			defer func() {
+				if v := recover(); v != nil {
+					d.w.panicked(v) // the ticket brings the payment back
+				}
+			}()
+			some = d.stint(ctx, work)
+		})
+		if some := <-ended; !some && !wait(ctx, d.w.PollInterval) {
+			return // whatever keeps such tickets from being given should not keep everybody else out
+		}
+	}
+}
+
+// stint waits to be alone and works off tickets until there are no more or it is the others' turn. It reports whether it got any.
+func (d *due) stint(ctx, work context.Context) (some bool) {
+	w := d.w
+	leave, ok := w.beAlone(ctx)
+	defer leave()
+	for began := w.Clock.Now(); ok && ctx.Err() == nil; {
+		w.step(payments.StepBeforeTake, payments.ID{})
+		got, err := d.ask(ctx, payments.TakeRequest{Limit: 1, Alone: true})
+		if err != nil {
+			return some
+		}
+		if len(got.Claims) > 0 && w.Observer.Taken != nil {
+			w.Observer.Taken(d.lane, len(got.Claims))
+		}
+		for _, c := range got.Claims {
+			some = true
+			d.settleAlone(work, c)
+		}
+		d.unclaimed.taken(got.Claims)
+		if !got.Alone || len(got.Claims) == 0 {
+			return some
+		}
+		if took := w.Clock.Now().Sub(began); took < 0 || took > aloneStint {
+			poke(d.alone)
+			return some
+		}
+	}
+	return some
+}
+
+// settleAlone settles one ticket, or gives it up when it has been abandoned too often.
+func (d *due) settleAlone(ctx context.Context, c payments.Claim) {
+	w := d.w
+	defer w.tally.begin(c.Lane, c.Payment.TenantID)()
+	if c.Abandoned >= payments.AbandonedMax {
+		w.buryPayment(ctx, c, payments.ReasonWorkerKilled, "six workers in turn ended while they had this payment")
+		return
+	}
+	w.step(payments.StepAfterTake, c.Payment.ID)
+	w.settle(ctx, c, time.Time{})
+}
+
+// beAlone waits until nobody else works in this process. When its patience ends it goes in beside the others. leave, never nil, gives the place back.
+func (w *Worker) beAlone(ctx context.Context) (leave func(), ok bool) {
+	patience := time.NewTimer(alonePatience * w.Lease)
+	defer patience.Stop()
+	queued := w.gate.queueAlone()
+	select {
+	case <-queued.open:
+		return w.gate.leaveAlone, true
+	case <-ctx.Done():
+		w.gate.giveUp(queued)
+		return func() {}, false
+	case <-patience.C:
+	}
+	w.Log.Error("a handler in this process hangs, or reads a very long listing; payments that should be worked on alone are worked on beside it")
+	w.gate.giveUp(queued)
+	if !w.gate.enter(ctx, 1) {
+		return func() {}, false
+	}
+	return func() { w.gate.leave(1) }, true
+}
