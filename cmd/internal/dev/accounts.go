@@ -3,6 +3,7 @@ package dev
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,34 +51,75 @@ func readLetters(ctx context.Context, store *postgres.Store, run *oracle.Run) (l
 	}
 }
 
+// readPatience is how long a stream may stand still while it is read: a cluster that was broken a moment ago still changes its leaders.
+const readPatience = 30 * time.Second
+
 // readStream reads a stream from its beginning.
 func readStream(ctx context.Context, js jetstream.JetStream, name string, each func(jetstream.Msg) error) error {
+	var read, last uint64
+	var total uint64
+	moved := time.Now()
+	for {
+		n, err := readOn(ctx, js, name, last+1, &total, func(m jetstream.Msg) error {
+			meta, err := m.Metadata()
+			if err != nil {
+				return err
+			}
+			last = meta.Sequence.Stream
+			return each(m)
+		})
+		if read += n; n > 0 {
+			moved = time.Now()
+		}
+		var broken *contentError
+		switch {
+		case errors.As(err, &broken) || ctx.Err() != nil:
+			return err
+		case err == nil && read >= total:
+			return nil
+		case time.Since(moved) > readPatience:
+			return fmt.Errorf("only %d of %d messages of %s could be read: %w", read, total, name, err)
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+}
+
+// contentError is a message that cannot be read.
+type contentError struct{ error }
+
+// readOn reads a stream from a sequence on, for as long as messages come.
+func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint64, total *uint64, each func(jetstream.Msg) error) (read uint64, err error) {
 	stream, err := js.Stream(ctx, name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	total := stream.CachedInfo().State.Msgs
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	state := stream.CachedInfo().State
+	*total = state.Msgs
+	if state.LastSeq < from {
+		return 0, nil
+	}
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for read := uint64(0); read < total; {
-		batch, err := consumer.Fetch(int(min(500, total-read)), jetstream.FetchMaxWait(5*time.Second))
+	for left := state.LastSeq - from + 1; left > 0; {
+		batch, err := consumer.Fetch(int(min(500, left)), jetstream.FetchMaxWait(5*time.Second))
 		if err != nil {
-			return err
+			return read, err
 		}
 		before := read
 		for m := range batch.Messages() {
 			read++
+			left--
 			if err := each(m); err != nil {
-				return err
+				return read, &contentError{err}
 			}
 		}
 		if read == before {
-			return fmt.Errorf("only %d of %d messages of %s could be read: %w", read, total, name, batch.Error())
+			return read, batch.Error()
 		}
 	}
-	return nil
+	return read, nil
 }
 
 // readEvents reads the stream of outcome events from its beginning. It returns when each payment's outcome was recorded, and the ids of the events

@@ -7,10 +7,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
 )
 
-// leftToDo says what is left to do, "" when nothing is: every message acked, every ticket gone, every event sent. They are asked in the order in
+// leftToDo says what is left to do, "" when nothing is: every message acked, every ticket gone, every batch told, every event sent. They are asked in the order in
 // which work moves on, so that none can slip past between two questions.
 func leftToDo(ctx context.Context, js jetstream.JetStream, store *postgres.Store, s app.Settings) (string, error) {
 	subjects, settings := s.Streams()
@@ -29,6 +30,14 @@ func leftToDo(ctx context.Context, js jetstream.JetStream, store *postgres.Store
 	}
 	if tickets > 0 {
 		return fmt.Sprintf("%d tickets", tickets), nil
+	}
+	// The completion of a batch is told once somebody has noticed that its last payment is done.
+	open, err := store.OpenBatches(ctx, payments.BatchRef{}, 100)
+	if err != nil {
+		return "", err
+	}
+	if len(open) > 0 {
+		return fmt.Sprintf("%d batches whose completion is not told", len(open)), nil
 	}
 	outbox, err := store.OutboxDepth(ctx)
 	if err != nil || outbox == 0 {
