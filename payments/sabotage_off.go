@@ -18,4 +18,6 @@ const (
 	SabotageNoResendLimit = false
 	// SabotageNoFingerprint treats every repeat of a key as the same request.
 	SabotageNoFingerprint = false
+	// SabotageNoTicket stores payments without a ticket.
+	SabotageNoTicket = false
 )

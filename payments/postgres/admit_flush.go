@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -97,6 +98,10 @@ func (s *Store) insert(ctx context.Context, tx *transaction, f *admitting) error
 	f.messages = nil
 	if len(f.first) > 0 {
 		s.queueInserts(b, f)
+		if payments.SabotageNoTicket {
+			tenants, ids := keyArrays(slices.Collect(maps.Keys(f.first)))
+			b.Queue(query("delete_tickets"), tenants, ids)
+		}
 	}
 	if paced := len(f.paying) > 0; paced || s.hooked() {
 		if err := tx.send(ctx, b); err != nil {

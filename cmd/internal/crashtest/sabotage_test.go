@@ -27,6 +27,7 @@ type finding struct {
 	Posts          int
 	PaymentIntents int
 	Letters        map[payments.Reason]int
+	Violations     int
 }
 
 // conclude waits for rest and wants the oracle's full consent, and that of check. In a sabotaged build it writes down what there is instead.
@@ -50,7 +51,7 @@ func (w *world) concludeUnrested(check func(account)) {
 		check(a)
 		return
 	}
-	f := finding{Verdict: oracle.Judge(a.Run), Intents: len(a.Intents), Posts: a.Summary.Posts, PaymentIntents: a.Summary.PaymentIntents, Letters: a.reasons()}
+	f := finding{Verdict: oracle.Judge(a.Run), Intents: len(a.Intents), Posts: a.Summary.Posts, PaymentIntents: a.Summary.PaymentIntents, Letters: a.reasons(), Violations: len(a.Violations)}
 	data, err := json.Marshal(f)
 	if err == nil {
 		err = os.WriteFile(path, data, 0o600)
@@ -81,6 +82,7 @@ func TestSabotage(t *testing.T) {
 		{"owner", "TestOwnerSendsOnce", func(f finding) bool { return f.Posts > f.Intents }},
 		{"look", "TestLookBeforeSending", func(f finding) bool { return f.Verdict.DoubleCharges > 0 }},
 		{"window", "TestForgottenKey", func(f finding) bool { return f.PaymentIntents > 1 && f.Verdict.DoubleCharges > 0 }},
+		{"ticket", "TestOwnerSendsOnce", func(f finding) bool { return f.Verdict.Unsettled > 0 && f.Violations > 0 }},
 		{"fingerprint", "TestConflictWithMessageID", func(f finding) bool { return f.Verdict.Silent > 0 && f.Letters[payments.ReasonKeyReused] == 0 }},
 	} {
 		t.Run(c.sabotage, func(t *testing.T) {

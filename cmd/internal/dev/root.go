@@ -30,8 +30,8 @@ func checkSabotage(what string) error {
 		return nil
 	case !payments.SabotageBuild:
 		return &app.UsageError{Text: "ONCEPAY_SABOTAGE: this build cannot be sabotaged; build it with -tags sabotage, or unset it"}
-	case !slices.Contains([]string{"look", "token", "owner", "window", "fingerprint"}, what):
-		return &app.UsageError{Text: "ONCEPAY_SABOTAGE: must be look, token, owner, window or fingerprint"}
+	case !slices.Contains([]string{"look", "token", "owner", "window", "fingerprint", "ticket"}, what):
+		return &app.UsageError{Text: "ONCEPAY_SABOTAGE: must be look, token, owner, window, fingerprint or ticket"}
 	}
 	return nil
 }
