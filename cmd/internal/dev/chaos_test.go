@@ -1,0 +1,174 @@
+package dev
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oncepay/oncepay/schema"
+)
+
+const chaosNumbers = "seed intents acknowledged messages_published requests_accepted repeats requests_refused unheard payments stripe_requests stripe_repeats " +
+	"stripe_charges faults_injected connections_cut double_charges unattributed lost dead_letters duration_s settle_s"
+
+// replay is how a run that failed is seen again.
+func replay(d map[string]any) string {
+	return fmt.Sprintf("%v\n%v\n%v", d["command"], d["findings"], d["timeline"])
+}
+
+// TestChaos breaks what it can for some seconds, from another seed each time, and proves that nothing was charged twice or lost; nothing is left.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	tmp := temporary(t)
+	p := start(t, "", tmp, nil, "chaos", "--duration", "8s", "--rate", "25", "--json")
+	code := p.wait()
+	if p.out.String() == "" {
+		t.Fatalf("exit code %d: %s", code, p.err.String())
+	}
+	d := p.document()
+	if code != 0 || d["holds"] != true {
+		t.Fatalf("exit code %d: %s\n%s", code, replay(d), p.err.String())
+	}
+	numbers(t, d, chaosNumbers)
+	if d["double_charges"] != 0.0 || d["unattributed"] != 0.0 || d["lost"] != 0.0 {
+		t.Error(replay(d))
+	}
+	if d["acknowledged"].(float64) < 50 || d["requests_accepted"].(float64) < 5 || len(d["broken"].(map[string]any)) == 0 {
+		t.Errorf("it is too easy: %v", d)
+	}
+	if names := left(t, tmp); names != "" {
+		t.Errorf("left: %s", names)
+	}
+}
+
+// TestChaosWithoutKeys: Stripe forgets every key at once, and each payment is sent once all the same, by real processes that meet it again and again.
+func TestChaosWithoutKeys(t *testing.T) {
+	t.Parallel()
+	p := run(t, "chaos", "--keys-off", "--duration", "3s", "--rate", "20", "--json")
+	if p.out.String() == "" {
+		t.Fatal(p.err.String())
+	}
+	if d := p.document(); p.code() != 0 || d["repeats"].(float64) < 20 {
+		t.Errorf("exit code %d: %v", p.code(), d)
+	}
+}
+
+// TestChaosSabotaged: without the protections that only crashes, or only repeats, put to the test, chaos says no, and how to see it again.
+func TestChaosSabotaged(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "oncepay-dev")
+	build := exec.CommandContext(t.Context(), "go", "build", "-pgo=off", "-tags", "sabotage", "-o", program, "github.com/oncepay/oncepay/cmd/oncepay-dev")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v %s", err, out)
+	}
+	p := start(t, program, temporary(t), []string{"ONCEPAY_SABOTAGE=owner"}, "chaos", "--keys-off", "--seed", "5", "--duration", "4s", "--rate", "25")
+	if code := p.wait(); code != 1 || !strings.Contains(p.out.String(), "NOT PROVED") ||
+		!strings.Contains(p.out.String(), "oncepay-dev chaos --seed 5 --duration 4s --rate 25 --keys-off\n") {
+		t.Errorf("exit code %d: %s%s", code, p.out.String(), p.err.String())
+	}
+}
+
+// TestChaosEndsWithItself: killed with SIGKILL in the middle of it all, it leaves no process and no file.
+func TestChaosEndsWithItself(t *testing.T) {
+	t.Parallel()
+	tmp := temporary(t)
+	p := start(t, "", tmp, nil, "chaos", "--seed", "1", "--duration", "1h", "--rate", "5")
+	until(t, patience, func() string {
+		if strings.Contains(p.err.String(), "breaking ") {
+			return ""
+		}
+		return "it breaks things: " + p.err.String()
+	})
+	all := family(t, p.command.Process.Pid)
+	if n := count(all, nodeCommand) + count(all, simulatorCommand) + count(all, workerCommand); n < 9 {
+		t.Errorf("%d processes of its own: %v", n, all)
+	}
+	if err := p.command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, patience, func() string {
+		if still := alive(all); still != "" {
+			return "still there: " + still
+		}
+		return left(t, tmp)
+	})
+}
+
+// TestChaosSchedule: what would happen is printed without anything being started, and is the same each time.
+func TestChaosSchedule(t *testing.T) {
+	t.Parallel()
+	one, two := run(t, "chaos", "--schedule", "--seed", "7"), run(t, "chaos", "--schedule", "--seed", "7")
+	if one.code() != 0 || one.out.String() != two.out.String() || strings.Count(one.out.String(), "\n") < 30 || one.err.String() != "" {
+		t.Errorf("exit codes %d, %d: %s%s", one.code(), two.code(), one.out.String(), one.err.String())
+	}
+	for line := range strings.Lines(one.out.String()) {
+		if len(line) > 81 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+	for _, bad := range [][]string{{"--duration", "1ms"}, {"--rate", "0"}, {"--rate", "201"}} {
+		if p := run(t, append([]string{"chaos"}, bad...)...); p.code() != 2 || !strings.HasPrefix(p.err.String(), "oncepay-dev: "+bad[0]+": ") {
+			t.Errorf("%v: exit code %d, %q", bad, p.code(), p.err.String())
+		}
+	}
+}
+
+// TestChaosWork: what producers send is drawn from the seed, each payment has a customer of its own, and every way in is used.
+func TestChaosWork(t *testing.T) {
+	t.Parallel()
+	draw := func(seed uint64) *chaosWork {
+		w, err := newChaosWork(seed, 2000, time.Minute, schema.Subjects{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.random = nil
+		return w
+	}
+	w := draw(3)
+	if !reflect.DeepEqual(w, draw(3)) || reflect.DeepEqual(w, draw(4)) {
+		t.Error("a seed does not name its work")
+	}
+	customers, ways := map[string]bool{}, map[string]int{}
+	asked := make([]int, len(w.intents))
+	for _, i := range w.intents {
+		if customers[i.Money.Customer] {
+			t.Errorf("%s twice", i.Money.Customer)
+		}
+		customers[i.Money.Customer] = true
+	}
+	note := func(way string, list []*delivery) {
+		for i, m := range list {
+			if i > 0 && m.at < list[i-1].at || m.at > time.Minute {
+				t.Errorf("%s out of order", m.key)
+			}
+			for _, i := range m.intents {
+				asked[i]++
+			}
+			ways[fmt.Sprint(way, " ", len(m.intents) > 1, " ", m.reason, m.refusal, " ", m.forget, " ", m.then != nil)]++
+			if m.forget && (m.reason != "" || m.money != nil) {
+				t.Errorf("%s must be visible, and nobody waits for it", m.key)
+			}
+		}
+	}
+	for _, list := range w.nats {
+		note("nats", list)
+	}
+	for _, list := range w.http {
+		note("http", list)
+	}
+	for i, n := range asked {
+		if n == 0 {
+			t.Errorf("nobody asks for %s", w.intents[i].Key)
+		}
+	}
+	for _, way := range []string{"nats false  false false", "nats false  true false", "nats true  false false", "nats false key_reused false false", "http false  false false",
+		"http false  false true", "http true  false false", "http false card_number_detected false false", "nats false undecodable false false"} {
+		if ways[way] == 0 {
+			t.Errorf("%q is not among %v", way, ways)
+		}
+	}
+}
