@@ -1,11 +1,14 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo up test race check bench fmt state-machine
+.PHONY: help demo chaos up test race check bench fmt state-machine
 
 help: ## show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 demo: ## charge a thousand intents once, through faults and a killed worker, and prove it
 	go run ./cmd/oncepay-dev demo
+
+chaos: ## break real processes and their connections for a minute, at random, and prove the same
+	go run ./cmd/oncepay-dev chaos
 
 up: ## run the whole stack until Ctrl-C
 	go run ./cmd/oncepay-dev up --env-file .env.dev
