@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
 
@@ -46,8 +48,11 @@ func unreachable(err error) bool {
 	if errors.As(err, &refused) {
 		return strings.HasPrefix(refused.Code, "57P") || strings.HasPrefix(refused.Code, "53") || strings.HasPrefix(refused.Code, "08")
 	}
+	// A connection that is cut in the middle of a question is no refusal either.
 	var failed *pgconn.ConnectError
-	return errors.As(err, &failed) && !badCertificate(err)
+	var network net.Error
+	away := errors.As(err, &failed) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	return away && !badCertificate(err)
 }
 
 func badCertificate(err error) bool {

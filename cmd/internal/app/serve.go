@@ -117,10 +117,14 @@ func (v *service) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return DatabaseError(err)
 	}
-	if err := v.checkNamespace(ctx); err != nil {
-		return err
-	}
-	if err := v.checkClock(ctx); err != nil {
+	// PostgreSQL may go away again at any time, and a starting process waits for it then too.
+	err = retry(ctx, v.log, "PostgreSQL", unreachable, func() error {
+		if err := v.checkNamespace(ctx); err != nil {
+			return err
+		}
+		return v.checkClock(ctx)
+	})
+	if err != nil {
 		return err
 	}
 	if err := v.openAPI(); err != nil {

@@ -71,7 +71,6 @@ func TestJudgeSeesEachFault(t *testing.T) {
 		}, func(v oracle.Verdict) int { return v.SecondOutcomes }},
 		"one number twice": {func(r *oracle.Run) { r.Events[2].ID = "a2b" }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
 		"a gap":            {func(r *oracle.Run) { r.Events = r.Events[1:] }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
-		"n before n-1":     {func(r *oracle.Run) { r.Events[0], r.Events[1] = r.Events[1], r.Events[0] }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
 		"no outcome event": {func(r *oracle.Run) { r.Events = r.Events[:4] }, func(v oracle.Verdict) int { return v.SecondOutcomes }},
 	}
 	for name, c := range cases {
