@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
@@ -24,7 +25,9 @@ type Gateway struct {
 	log         *slog.Logger
 	account     payments.Account
 	pagesMax    int
-	board       board
+	board       board // of look-ups that list a window's PaymentIntents
+	events      board // of look-ups that read a window's events
+	mayNotRead  sync.Once
 }
 
 var _ payments.Gateway = (*Gateway)(nil)
@@ -55,10 +58,16 @@ func newGateway(o Options) *Gateway {
 	if err != nil {
 		panic("stripe: a URL that was checked cannot be read: " + err.Error())
 	}
-	return &Gateway{
+	g := &Gateway{
 		connections: connections, base: base, head: head(o.Key, o.ConnectedAccount), key: o.Key, connected: o.ConnectedAccount, subject: o.subject,
 		namespace: o.Namespace, timeout: o.Timeout, clock: o.Clock, log: o.Logger, pagesMax: pagesMax,
 	}
+	g.board.read = func(ctx context.Context, p payments.Payment, l listing, seats []*seat) payments.Observation {
+		o, _ := g.list(ctx, p, l, seats)
+		return o
+	}
+	g.events.read = g.listEvents
+	return g
 }
 
 // Account returns the account and mode that Stripe named at start; it is the same for every tenant.

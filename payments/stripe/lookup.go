@@ -28,7 +28,7 @@ type listing struct {
 }
 
 // Look lists Stripe's records in which the payment's PaymentIntent must be, if there is one: those of its customer, or all, created around
-// its sends. Only a listing that was read to its end is records.
+// its sends. When a listing that was read to its end shows none, the events of that time are read as well; only then there is none.
 func (g *Gateway) Look(ctx context.Context, p payments.Payment, progress func() error) payments.Observation {
 	switch {
 	case p.StripeAccount == "":
@@ -36,6 +36,17 @@ func (g *Gateway) Look(ctx context.Context, p payments.Payment, progress func() 
 	case g.foreign(p):
 		return g.foreignAccount()
 	}
+	l := around(p)
+	o := g.lookInList(ctx, p, l, progress)
+	if o.Kind != payments.ObservedRecords || len(o.Found) > 0 {
+		return o
+	}
+	l.customer = ""
+	return g.lookInEvents(ctx, p, l, progress)
+}
+
+// around is the listing of what can be the payment's.
+func around(p payments.Payment) listing {
 	l := listing{customer: p.Customer}
 	if !p.FirstSubmitAt.IsZero() {
 		l.from = p.FirstSubmitAt.Add(-lookBefore)
@@ -45,6 +56,10 @@ func (g *Gateway) Look(ctx context.Context, p payments.Payment, progress func() 
 		}
 		l.to = last.Add(lookAfter)
 	}
+	return l
+}
+
+func (g *Gateway) lookInList(ctx context.Context, p payments.Payment, l listing, progress func() error) payments.Observation {
 	me := newSeat(p, progress)
 	if l.customer != "" {
 		o, e := g.list(ctx, p, l, []*seat{me})
@@ -55,18 +70,13 @@ func (g *Gateway) Look(ctx context.Context, p payments.Payment, progress func() 
 		l.customer = ""
 		me = newSeat(p, progress)
 	}
-	return g.share(ctx, p, l, me)
+	return g.share(ctx, &g.board, p, l, me)
 }
 
 // list reads one listing to its end for everybody who has a seat. p is the payment whose id stands in the log if something is wrong.
 func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, seats []*seat) (payments.Observation, apiError) {
-	if l.to.After(g.clock.Now()) {
-		// An end that is still to come could cut off only what Stripe's clock, ahead of ours, has dated after it: then what is there would
-		// be taken for absent, and sent again.
-		l.to = time.Time{}
-	}
 	return g.pages(ctx, pages{
-		payment: p, path: createPath, query: l.fields, decode: decodePage, most: g.pagesMax,
+		payment: p, path: createPath, query: l.at(g.clock.Now()).fields, decode: decodePage, most: g.pagesMax,
 		before: func() bool { seats = extend(seats); return len(seats) > 0 },
 		item: func(r record) {
 			if r.metadata[MetadataNamespace] == g.namespace {
@@ -78,6 +88,15 @@ func (g *Gateway) list(ctx context.Context, p payments.Payment, l listing, seats
 
 func (g *Gateway) noRecords(detail string) payments.Observation {
 	return payments.Observation{Kind: payments.ObservedNoRecords, Account: g.account, Detail: detail}
+}
+
+// at is the listing as it is read now. An end that is still to come could cut off only what Stripe's clock, ahead of ours, has dated after it:
+// then what is there would be taken for absent, and sent again.
+func (l listing) at(now time.Time) listing {
+	if l.to.After(now) {
+		l.to = time.Time{}
+	}
+	return l
 }
 
 // fields returns the query, sorted. The window's ends are whole seconds, outwards.

@@ -30,13 +30,17 @@ func stranger(id string) string {
 
 func withID(object, id string) string { return strings.Replace(object, "pi_3Test", id, 1) }
 
-// inOrder answers the nth request with the nth answer.
+// inOrder answers the nth request with the nth answer; there are no events.
 func inOrder(answers ...string) answerer {
 	turn := make(chan string, len(answers))
 	for _, a := range answers {
 		turn <- a
 	}
-	return func(_ int, c net.Conn, _ request) bool {
+	return func(_ int, c net.Conn, r request) bool {
+		if r.URL.Path == eventsPath {
+			io.WriteString(c, reply(200, listJSON(false)))
+			return false
+		}
 		io.WriteString(c, <-turn)
 		return false
 	}

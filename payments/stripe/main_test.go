@@ -37,9 +37,10 @@ type rawServer struct {
 	url      string
 	listener net.Listener
 	posts    atomic.Int32
-	gets     atomic.Int32
+	gets     atomic.Int32 // but for those of events
+	events   atomic.Int32
 	bytes    atomic.Int64
-	arrived  chan request // every request, in order
+	arrived  chan request // every request but those of events, in order
 	wait     sync.WaitGroup
 	mu       sync.Mutex
 	conns    []net.Conn
@@ -112,13 +113,18 @@ func (s *rawServer) serve(c net.Conn, answer answerer) {
 		if err != nil {
 			return
 		}
-		if r.Method == http.MethodPost {
+		got := request{r, string(body)}
+		switch {
+		case r.URL.Path == eventsPath:
+			s.events.Add(1)
+		case r.Method == http.MethodPost:
 			s.posts.Add(1)
-		} else {
+		default:
 			s.gets.Add(1)
 		}
-		got := request{r, string(body)}
-		s.arrived <- got
+		if r.URL.Path != eventsPath {
+			s.arrived <- got
+		}
 		if !answer(n, c, got) {
 			return
 		}

@@ -86,9 +86,10 @@ func (g *Gateway) readable(p payments.Payment, x *exchange) (payments.Observatio
 	return o, apiError{}, false
 }
 
-// record is one PaymentIntent of a page, read only as far as needed to tell whose it is.
+// record is one PaymentIntent of a page, or an event about one, read only as far as needed to tell whose it is.
 type record struct {
 	id       string
+	about    string // of an event: the PaymentIntent's id
 	metadata map[string]string
 	raw      json.RawMessage
 }
@@ -98,28 +99,45 @@ type page struct {
 	more  bool
 }
 
-// decodePage reads a list. Whatever it lacks, above all has_more, makes it no page: an empty page must not pass for "nothing there".
+// decodePage reads a list of PaymentIntents.
 func decodePage(body []byte) (page, error) {
+	return decodeList(body, func(raw json.RawMessage) (record, error) {
+		id, metadata, err := whose(raw)
+		return record{id: id, metadata: metadata, raw: raw}, err
+	})
+}
+
+// decodeList reads a list. Whatever it lacks, above all has_more, makes it no page: an empty page must not pass for "nothing there".
+func decodeList(body []byte, decode func(json.RawMessage) (record, error)) (page, error) {
 	var p page
 	var object string
 	var data []json.RawMessage
 	m, ok := members(body)
 	if !ok || !given(m["object"], &object) || object != "list" || !given(m["has_more"], &p.more) || !given(m["data"], &data) {
-		return p, fmt.Errorf("Stripe's answer is no list")
+		return p, errors.New("Stripe's answer is no list")
 	}
 	for _, raw := range data {
-		item, ok := members(raw)
-		r := record{raw: raw}
-		if !ok || !given(item["object"], &object) || object != "payment_intent" || !given(item["id"], &r.id) || !validID(r.id, "pi_") {
-			return p, fmt.Errorf("Stripe's list has an item that is no PaymentIntent")
-		}
-		if value, ok := item["metadata"]; !ok || json.Unmarshal(value, &r.metadata) != nil {
-			return p, fmt.Errorf("Stripe's list has an item without readable metadata")
+		r, err := decode(raw)
+		if err != nil {
+			return p, err
 		}
 		p.items = append(p.items, r)
 	}
 	if p.more && len(p.items) == 0 {
-		return p, fmt.Errorf("Stripe's list says that there is more after nothing")
+		return p, errors.New("Stripe's list says that there is more after nothing")
 	}
 	return p, nil
+}
+
+// whose reads of a PaymentIntent what tells whose it is.
+func whose(raw json.RawMessage) (id string, metadata map[string]string, err error) {
+	var object string
+	item, ok := members(raw)
+	if !ok || !given(item["object"], &object) || object != "payment_intent" || !given(item["id"], &id) || !validID(id, "pi_") {
+		return "", nil, errors.New("Stripe's list has an item that is no PaymentIntent")
+	}
+	if value, ok := item["metadata"]; !ok || json.Unmarshal(value, &metadata) != nil {
+		return "", nil, errors.New("Stripe's list has an item without readable metadata")
+	}
+	return id, metadata, nil
 }

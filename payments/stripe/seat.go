@@ -3,6 +3,7 @@ package stripe
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/oncepay/oncepay/payments"
@@ -14,7 +15,8 @@ var errLeft = errors.New("nobody waits for the look-up any more")
 type seat struct {
 	payment string // its id
 	found   []payments.PaymentIntent
-	failed  string // why the listing proves nothing about this payment, though it may about others
+	seen    []string // ids of PaymentIntents of the payment's that events tell of
+	failed  string   // why the listing proves nothing about this payment, though it may about others
 
 	mu       sync.Mutex // progress runs under it, so that it has ended when leave returns
 	progress func() error
@@ -79,6 +81,15 @@ func extend(seats []*seat) []*seat {
 		}
 	}
 	return on
+}
+
+// mention gives what an event tells of to the seats that it belongs to.
+func mention(seats []*seat, item record) {
+	for _, s := range seats {
+		if s.payment == item.metadata[MetadataPayment] && !slices.Contains(s.seen, item.about) {
+			s.seen = append(s.seen, item.about)
+		}
+	}
 }
 
 // offer gives a record to the seats that it belongs to; the listing can bring it twice.

@@ -11,10 +11,13 @@ import (
 // roundStretch is how much longer than one payment's own window the common one may be.
 const roundStretch = 30 * time.Minute
 
-// board gathers look-ups that have no customer to list by: after an outage there are many, of almost the same window, and each would read
-// every PaymentIntent of the account in it. So a round takes any number, which the slots of the worker bound. While one listing is read, who comes waits for the next. Nobody joins a listing that has
-// begun: it may have passed the place where the payment's PaymentIntent appeared since.
+// board gathers look-ups that have to read all of an account's window: PaymentIntents, for those without a customer to list by, and events.
+// After an outage there are many, of almost the same window, and each would read the whole of it. So a round takes any number, which the slots
+// of the worker bound. While one listing is read, who comes waits for the next. Nobody joins a listing that has begun: it may have passed the
+// place where the payment's PaymentIntent appeared since.
 type board struct {
+	read func(context.Context, payments.Payment, listing, []*seat) payments.Observation
+
 	mu   sync.Mutex
 	busy bool
 	next *round
@@ -51,29 +54,27 @@ func (r *round) join(l listing, s *seat) bool {
 }
 
 // share reads the listing together with others who need it, or alone when their windows lie elsewhere.
-func (g *Gateway) share(ctx context.Context, p payments.Payment, l listing, me *seat) payments.Observation {
-	b := &g.board
+func (g *Gateway) share(ctx context.Context, b *board, p payments.Payment, l listing, me *seat) payments.Observation {
 	b.mu.Lock()
 	if b.next == nil {
 		b.next = &round{}
 	}
 	if !b.next.join(l, me) {
 		b.mu.Unlock()
-		o, _ := g.list(ctx, p, l, []*seat{me})
-		return me.result(o)
+		return me.result(b.read(ctx, p, l, []*seat{me}))
 	}
 	if b.busy {
 		b.mu.Unlock()
-		return g.await(ctx, p, me)
+		return g.await(ctx, b, p, me)
 	}
 	r := b.next
 	b.busy, b.next = true, nil
 	b.mu.Unlock()
-	return g.lead(ctx, p, r, me)
+	return g.lead(ctx, b, p, r, me)
 }
 
 // await waits until somebody has read the listing or this seat is told to. The ticket is extended meanwhile, as it is before pages.
-func (g *Gateway) await(ctx context.Context, p payments.Payment, me *seat) payments.Observation {
+func (g *Gateway) await(ctx context.Context, b *board, p payments.Payment, me *seat) payments.Observation {
 	ticker := time.NewTicker(max(g.timeout/2, time.Millisecond))
 	defer ticker.Stop()
 	for {
@@ -81,7 +82,7 @@ func (g *Gateway) await(ctx context.Context, p payments.Payment, me *seat) payme
 		case o := <-me.done:
 			return me.result(o)
 		case r := <-me.turn:
-			return g.lead(ctx, p, r, me)
+			return g.lead(ctx, b, p, r, me)
 		case <-ticker.C:
 			if me.extend() == nil {
 				continue
@@ -91,7 +92,7 @@ func (g *Gateway) await(ctx context.Context, p payments.Payment, me *seat) payme
 		me.leave()
 		select {
 		case r := <-me.turn: // told at the same moment: somebody else has to
-			g.board.pass(r)
+			b.pass(r)
 		default:
 		}
 		return g.noRecords("the look-up was ended while it waited")
@@ -99,15 +100,15 @@ func (g *Gateway) await(ctx context.Context, p payments.Payment, me *seat) payme
 }
 
 // lead reads the round's listing for everybody in it, and then tells somebody to read the next.
-func (g *Gateway) lead(ctx context.Context, p payments.Payment, r *round, me *seat) payments.Observation {
+func (g *Gateway) lead(ctx context.Context, b *board, p payments.Payment, r *round, me *seat) payments.Observation {
 	o := g.noRecords("the listing broke off")
 	defer func() {
 		for _, s := range r.seats {
 			s.done <- o
 		}
-		g.board.pass(nil)
+		b.pass(nil)
 	}()
-	o, _ = g.list(ctx, p, r.l, r.seats)
+	o = b.read(ctx, p, r.l, r.seats)
 	return me.result(o)
 }
 

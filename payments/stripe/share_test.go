@@ -23,13 +23,18 @@ func anonymous(i int) payments.Payment {
 // waiting waits until so many have a seat in the next round.
 func (g *Gateway) waiting(t *testing.T, n int) {
 	t.Helper()
+	g.board.waiting(t, n)
+}
+
+func (b *board) waiting(t *testing.T, n int) {
+	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
-		g.board.mu.Lock()
+		b.mu.Lock()
 		seats := 0
-		if g.board.next != nil {
-			seats = len(g.board.next.seats)
+		if b.next != nil {
+			seats = len(b.next.seats)
 		}
-		g.board.mu.Unlock()
+		b.mu.Unlock()
 		if seats == n {
 			return
 		}
@@ -45,8 +50,10 @@ func heldListing(n int) (answer answerer, free chan struct{}) {
 		items = append(items, withID(intentJSON(anonymous(i), "succeeded"), fmt.Sprintf("pi_%d", i)))
 	}
 	var asked atomic.Int32
-	return func(_ int, c net.Conn, _ request) bool {
-		if asked.Add(1) == 1 {
+	return func(_ int, c net.Conn, r request) bool {
+		if r.URL.Path == eventsPath {
+			io.WriteString(c, reply(200, listJSON(false)))
+		} else if asked.Add(1) == 1 {
 			<-free
 			io.WriteString(c, reply(200, listJSON(false)))
 		} else {
@@ -265,7 +272,7 @@ func TestToldWhileLeaving(t *testing.T) {
 		if !me.tell(r) {
 			t.Fatal("the seat is taken")
 		}
-		g.await(canceled(), anonymous(0), me)
+		g.await(canceled(), &g.board, anonymous(0), me)
 		select {
 		case <-other.done:
 			led++

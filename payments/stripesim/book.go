@@ -23,6 +23,7 @@ type book struct {
 	doubled  []string
 	strays   int // charges without a payment's id
 	intents  int
+	events   uint64 // made so far, in all accounts
 	due      dueQueue
 }
 
@@ -35,6 +36,9 @@ type account struct {
 	order      []*slot // oldest first; created never decreases
 	byCustomer map[string][]*slot
 	balance    map[string]int64 // captured, by currency
+	saved      map[string]*savedMethod
+	events     []event        // oldest first; created never decreases
+	eventAt    map[string]int // index in events of the first len(eventAt), by id
 }
 
 // slot is a PaymentIntent's place in the lists, with its current state.
@@ -60,7 +64,7 @@ func (b *book) time() time.Time {
 func (b *book) account(id string) *account {
 	a := b.accounts[id]
 	if a == nil {
-		a = &account{id: id, intents: map[string]*slot{}, byCustomer: map[string][]*slot{}, balance: map[string]int64{}}
+		a = &account{id: id, intents: map[string]*slot{}, byCustomer: map[string][]*slot{}, balance: map[string]int64{}, saved: map[string]*savedMethod{}}
 		a.keys.entries = map[string]*keyEntry{}
 		b.accounts[id] = a
 	}
@@ -113,8 +117,9 @@ func (a *account) created(now time.Time) int64 {
 
 // apply makes a record's changes: live after it was written, or at start from
 // the file. Call with mu held.
-func (b *book) apply(a *account, in *intent, charge *chargeNote, at time.Time) {
+func (b *book) apply(a *account, in *intent, charge *chargeNote, c cause, at time.Time) {
 	s := a.intents[in.ID]
+	b.addEvents(a, s == nil, in, c, at)
 	if s == nil {
 		s = &slot{at: len(a.order)}
 		a.intents[in.ID] = s
@@ -179,7 +184,7 @@ func (b *book) settleItem(item dueItem) error {
 	if err := b.journal.append(rec); err != nil {
 		return err
 	}
-	b.apply(item.account, eff.intent, eff.charge, time.Unix(0, item.at).UTC())
+	b.apply(item.account, eff.intent, eff.charge, cause{}, time.Unix(0, item.at).UTC())
 	return nil
 }
 

@@ -119,14 +119,8 @@ func checkMethod(in *intent, name string) *apiError {
 
 // run confirms next, which is the operation's own copy.
 func (c *confirmation) run(e env, next *intent) effect {
-	if c.method != "" {
-		next.Method = c.method
-	}
-	if err := checkMethod(next, next.Method); err != nil {
+	if err := e.use(next, c.method); err != nil {
 		return refused(err, nil)
-	}
-	if c.method != "" || next.MethodID == "" {
-		next.MethodID = e.ids.method(e.seq)
 	}
 	next.Action, next.LastError = "", nil
 	m := methods[next.Method]

@@ -91,11 +91,18 @@ func readTexts(v *values, in *intent) (e *apiError) {
 		return e
 	}
 	in.Customer = v.scalars["customer"]
-	if in.Customer != "" && (!strings.HasPrefix(in.Customer, "cus_") || in.Customer == "cus_") {
-		return invalid("resource_missing", "customer", "No such customer: '"+clip(in.Customer)+"'")
+	if e := checkCustomer(in.Customer); e != nil {
+		return e
 	}
 	in.Capture, e = v.choice("capture_method", "automatic", "automatic", "automatic_async", "manual")
 	return e
+}
+
+func checkCustomer(id string) *apiError {
+	if id != "" && (!strings.HasPrefix(id, "cus_") || id == "cus_") {
+		return invalid("resource_missing", "customer", "No such customer: '"+clip(id)+"'")
+	}
+	return nil
 }
 
 // readMethodTypes settles which payment methods are allowed. Since API version
@@ -155,10 +162,9 @@ func (c *create) apply(e env, _ *intent) effect {
 		return c.confirm.run(e, &in)
 	}
 	if in.Method != "" {
-		if e := checkMethod(&in, in.Method); e != nil {
+		if e := e.use(&in, in.Method); e != nil {
 			return refused(e, nil)
 		}
-		in.MethodID = e.ids.method(e.seq)
 		in.Status = needsConfirmation
 	}
 	return done(&in)

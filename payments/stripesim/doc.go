@@ -94,7 +94,11 @@
 // Parameters that it does not act on are refused (parameter_unknown) rather
 // than ignored, so is expand. Any customer id that begins with cus_ exists. Only
 // Stripe's test payment methods exist; a pm_ id out of an answer cannot be used
-// again, as at Stripe when it is attached to no customer. The minimum amount is
-// that of the presented currency. Refunds, captures, search, events and
-// webhooks are not here yet: their URLs are answered 404 as unrecognised.
+// again, as at Stripe when it is attached to no customer. One that was attached
+// has an id which can, for its customer, until it is detached: then a charge is
+// refused with 400, while executing. The minimum amount is that of the presented
+// currency. Events are those of PaymentIntents (created, processing,
+// requires_action, amount_capturable_updated, payment_failed, succeeded,
+// canceled), listed for 30 days. Refunds, captures, search and webhooks are not
+// here yet: their URLs are answered 404 as unrecognised.
 package stripesim

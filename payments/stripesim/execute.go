@@ -9,7 +9,7 @@ func (s *Server) execute(a *attempt, op operation, target *slot, entry *keyEntry
 	b.mu.Lock()
 	now := b.now()
 	b.tick(now)
-	e := env{ids: s.ids, seq: a.entry.Seq, now: now, created: a.account.created(now), key: a.entry.IdempotencyKey, settle: b.settle}
+	e := env{ids: s.ids, seq: a.entry.Seq, now: now, created: a.account.created(now), key: a.entry.IdempotencyKey, settle: b.settle, saved: a.account.saved}
 	var current *intent
 	if target != nil {
 		current = target.current
@@ -31,7 +31,7 @@ func (s *Server) execute(a *attempt, op operation, target *slot, entry *keyEntry
 	if eff.intent != nil {
 		a.entry.PaymentIntent = eff.intent.ID
 	}
-	rec := &record{Account: a.account.id, Request: &a.entry, Intent: eff.intent, Changed: eff.changed, Charge: eff.charge, At: now.UnixNano()}
+	rec := &record{Account: a.account.id, Request: &a.entry, Intent: eff.intent, Changed: eff.changed, Charge: eff.charge, Saved: eff.saved, At: now.UnixNano()}
 	if keep {
 		rec.Stored = &storedNote{Print: entry.print[:], Status: sent.status(), Error: sent.err, Shows: sent.err != nil && sent.err.showIntent}
 	}
@@ -43,8 +43,9 @@ func (s *Server) execute(a *attempt, op operation, target *slot, entry *keyEntry
 	}
 	a.recorded = true
 	if eff.changed {
-		b.apply(a.account, eff.intent, eff.charge, now.UTC())
+		b.apply(a.account, eff.intent, eff.charge, cause{seq: a.entry.Seq, key: a.entry.IdempotencyKey}, now.UTC())
 	}
+	a.account.save(eff.saved)
 	b.mu.Unlock()
 	rep := reply{answer: sent, late: true}
 	if entry != nil {

@@ -31,15 +31,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // record is one line. Which parts are there says what happened.
 type record struct {
-	Header  *header     `json:"header,omitempty"`  // first line only
-	Offset  *int64      `json:"offset,omitempty"`  // the clock's, nanoseconds
-	Account string      `json:"account,omitempty"` // of all that follows
-	Request *Request    `json:"request,omitempty"`
-	Intent  *intent     `json:"intent,omitempty"` // new state, or the one an error shows
-	Changed bool        `json:"changed,omitempty"`
-	Charge  *chargeNote `json:"charge,omitempty"`
-	Stored  *storedNote `json:"stored,omitempty"`
-	At      int64       `json:"at,omitempty"` // unix nanoseconds of the execution
+	Header  *header      `json:"header,omitempty"`  // first line only
+	Offset  *int64       `json:"offset,omitempty"`  // the clock's, nanoseconds
+	Account string       `json:"account,omitempty"` // of all that follows
+	Request *Request     `json:"request,omitempty"`
+	Intent  *intent      `json:"intent,omitempty"` // new state, or the one an error shows
+	Changed bool         `json:"changed,omitempty"`
+	Charge  *chargeNote  `json:"charge,omitempty"`
+	Saved   *savedMethod `json:"saved,omitempty"` // new state
+	Stored  *storedNote  `json:"stored,omitempty"`
+	At      int64        `json:"at,omitempty"` // unix nanoseconds of the execution
 }
 
 type header struct {

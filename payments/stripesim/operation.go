@@ -20,6 +20,7 @@ type env struct {
 	created int64     // unix seconds for a new object, in list order
 	key     string    // idempotency key
 	settle  time.Duration
+	saved   map[string]*savedMethod // the account's
 }
 
 // effect is the outcome of an operation.
@@ -29,10 +30,12 @@ type effect struct {
 	charge  *chargeNote // money moved or was authorised
 }
 
-// answer is a response before faults: an error, or a PaymentIntent.
+// answer is a response before faults: an error, a PaymentIntent, or a payment
+// method that is attached to a customer, or was.
 type answer struct {
 	err    *apiError
 	intent *intent
+	saved  *savedMethod
 }
 
 func (a answer) status() int {

@@ -23,7 +23,7 @@ type attempt struct {
 	connected bool // Stripe-Account names the account
 	account   *account
 	route     *route
-	id        string // of the PaymentIntent in the path
+	id        string // of the PaymentIntent or payment method in the path
 	pairs     []pair
 	badBody   *apiError
 	blankKey  bool
@@ -282,8 +282,11 @@ func (rep *reply) render() []byte {
 		return errorBody(rep.err, rep.intent)
 	}
 	v := rep.body
-	if rep.intent != nil {
+	switch {
+	case rep.intent != nil:
 		v = rep.intent.view()
+	case rep.saved != nil:
+		v = rep.saved.view()
 	}
 	b, err := json.Marshal(v)
 	if err != nil { // plain strings, numbers and maps of strings cannot fail

@@ -57,7 +57,7 @@ func TestUnrecognisedURLs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{})
 	for _, c := range []call{
-		{method: "POST", path: "/v1/refunds"}, {method: "GET", path: "/v1/events"}, {method: "GET", path: intentsPath + "/search"},
+		{method: "POST", path: "/v1/refunds"}, {method: "GET", path: "/v1/events/evt_1"}, {method: "GET", path: methodsPath}, {method: "POST", path: methodsPath + "/pm_1"}, {method: "GET", path: intentsPath + "/search"},
 		{method: "POST", path: intentsPath + "/pi_1/capture"}, {method: "DELETE", path: intentsPath}, {method: "GET", path: "/"},
 		{method: "GET", path: intentsPath + "/"}, {method: "GET", path: intentsPath + "/pi_1/confirm"}, {method: "GET", path: "/v1/accounts"},
 	} {

@@ -13,18 +13,25 @@ type route struct {
 	read  func(s *Server, a *attempt) (any, *apiError)
 }
 
-const intentsPath = "/v1/payment_intents"
+const (
+	intentsPath = "/v1/payment_intents"
+	methodsPath = "/v1/payment_methods"
+	eventsPath  = "/v1/events"
+)
 
 var routes = func() map[string]*route {
 	m := map[string]*route{}
 	for _, r := range []*route{
 		{name: "GET /v1/account", read: readAccount},
 		{name: "GET /v1/balance", read: readBalance},
+		{name: "GET /v1/events", read: readEvents},
 		{name: "GET /v1/payment_intents", read: readList},
 		{name: "GET /v1/payment_intents/{id}", read: readIntent},
 		{name: "POST /v1/payment_intents", parse: parseCreate},
 		{name: "POST /v1/payment_intents/{id}/confirm", parse: parseConfirm},
 		{name: "POST /v1/payment_intents/{id}/cancel", parse: parseCancel},
+		{name: "POST /v1/payment_methods/{id}/attach", parse: parseAttach},
+		{name: "POST /v1/payment_methods/{id}/detach", parse: parseDetach},
 	} {
 		m[r.name] = r
 	}
@@ -35,7 +42,12 @@ func knownRoute(name string) bool { return routes[name] != nil }
 
 // findRoute returns the route of a request and the id in its path, or nil.
 func findRoute(method, path string) (*route, string) {
+	parent := intentsPath
 	rest, ok := strings.CutPrefix(path, intentsPath+"/")
+	if !ok {
+		parent = methodsPath
+		rest, ok = strings.CutPrefix(path, methodsPath+"/")
+	}
 	if !ok {
 		return routes[method+" "+path], ""
 	}
@@ -43,7 +55,7 @@ func findRoute(method, path string) (*route, string) {
 	if id == "" || id == "search" {
 		return nil, ""
 	}
-	pattern := method + " " + intentsPath + "/{id}"
+	pattern := method + " " + parent + "/{id}"
 	if nested {
 		pattern += "/" + verb
 	}

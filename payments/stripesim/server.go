@@ -78,8 +78,9 @@ func (s *Server) load(rec *record) error {
 		if rec.Intent == nil {
 			return errors.New("a changed PaymentIntent is missing")
 		}
-		s.book.apply(a, rec.Intent, rec.Charge, at)
+		s.book.apply(a, rec.Intent, rec.Charge, causeOf(rec.Request), at)
 	}
+	a.save(rec.Saved)
 	if r := rec.Request; r != nil {
 		if r.Seq == 0 {
 			return errors.New("a request has no number")
@@ -93,14 +94,14 @@ func (s *Server) load(rec *record) error {
 }
 
 func (s *Server) restoreKey(a *account, rec *record, at time.Time) error {
-	e := &keyEntry{seq: rec.Request.Seq, at: at, answer: &answer{err: rec.Stored.Error, intent: rec.Intent}}
+	e := &keyEntry{seq: rec.Request.Seq, at: at, answer: &answer{err: rec.Stored.Error, intent: rec.Intent, saved: rec.Saved}}
 	if copy(e.print[:], rec.Stored.Print) != len(e.print) {
 		return errors.New("a stored key has no fingerprint")
 	}
 	if e.answer.err != nil {
 		e.answer.err.Status, e.answer.err.showIntent = rec.Stored.Status, rec.Stored.Shows
-	} else if rec.Intent == nil {
-		return errors.New("a stored answer has no PaymentIntent")
+	} else if rec.Intent == nil && rec.Saved == nil {
+		return errors.New("a stored answer has no object")
 	}
 	a.keys.restore(rec.Request.IdempotencyKey, e)
 	return nil
