@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
@@ -85,7 +86,7 @@ func (l listing) eventFields(after string) []field {
 	return fields
 }
 
-// decodeEvents reads a list of events. One that is about no PaymentIntent, or hides whose it is, makes it no page.
+// decodeEvents reads a list of events. One about a PaymentIntent that hides which or whose it is makes it no page.
 func decodeEvents(body []byte) (page, error) {
 	return decodeList(body, func(raw json.RawMessage) (record, error) {
 		var r record
@@ -93,6 +94,13 @@ func decodeEvents(body []byte) (page, error) {
 		m, ok := members(raw)
 		if !ok || !given(m["object"], &object) || object != "event" || !given(m["id"], &r.id) || !validID(r.id, "evt_") {
 			return r, errors.New("Stripe's list has an item that is no event")
+		}
+		var about string
+		if !given(m["type"], &about) {
+			return r, errors.New("Stripe's list has an event without a type")
+		}
+		if !strings.HasPrefix(about, "payment_intent.") {
+			return r, nil // not what was asked for, and about nothing of ours
 		}
 		data, _ := members(m["data"])
 		var err error

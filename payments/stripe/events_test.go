@@ -66,7 +66,7 @@ func TestLookReadsEventsWhenTheListShowsNothing(t *testing.T) {
 	b := &scripted{
 		events: []string{
 			reply(200, listJSON(true, eventJSON("evt_9", stranger("pi_9")), eventJSON("evt_8", ours))),
-			reply(200, listJSON(false, eventJSON("evt_7", ours), eventJSON("evt_6", foreign), eventJSON("evt_5", anothers))),
+			reply(200, listJSON(false, `{"id":"evt_71","object":"event","type":"plan.created","data":{"object":{"object":"plan"}}}`, eventJSON("evt_7", ours), eventJSON("evt_6", foreign), eventJSON("evt_5", anothers))),
 		},
 		objects: []string{reply(200, intentJSON(p, "succeeded"))},
 	}
@@ -143,7 +143,8 @@ func TestBrokenEventsProveNothing(t *testing.T) {
 		"no right":          {[]string{reply(403, errorJSON(inv, "", ""))}, nil, payments.HealthNothing},
 		"garbage":           {[]string{first, reply(200, "<<")}, nil, payments.HealthBad},
 		"PaymentIntents":    {[]string{reply(200, listJSON(false, intentJSON(p, "succeeded")))}, nil, payments.HealthBad},
-		"no data":           {[]string{reply(200, listJSON(false, `{"id":"evt_1","object":"event"}`))}, nil, payments.HealthBad},
+		"no type":           {[]string{reply(200, listJSON(false, `{"id":"evt_1","object":"event"}`))}, nil, payments.HealthBad},
+		"no data":           {[]string{reply(200, listJSON(false, `{"id":"evt_1","object":"event","type":"payment_intent.canceled"}`))}, nil, payments.HealthBad},
 		"about a charge":    {[]string{reply(200, listJSON(false, eventJSON("evt_1", `{"id":"ch_1","object":"charge","metadata":{}}`)))}, nil, payments.HealthBad},
 		"no metadata":       {[]string{reply(200, listJSON(false, eventJSON("evt_1", `{"id":"pi_1","object":"payment_intent"}`)))}, nil, payments.HealthBad},
 		"circle":            {[]string{first, first}, nil, payments.HealthBad},

@@ -58,7 +58,7 @@ func TestStart(t *testing.T) {
 				}
 			}
 			// All that the Gateway has: a new path needs a test here.
-			for _, path := range []string{"GET /v1/account", "GET /v1/balance", "POST /v1/payment_intents", "GET /v1/payment_intents", "GET /v1/payment_intents/pi_1"} {
+			for _, path := range []string{"GET /v1/account", "GET /v1/balance", "POST /v1/payment_intents", "GET /v1/payment_intents", "GET /v1/payment_intents/pi_1", "GET /v1/events"} {
 				if !paths[path] {
 					t.Errorf("%s was not asked", path)
 				}
@@ -67,7 +67,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// looks lists the payment's records, which must be complete; stripe-mock has none of ours. It returns the queries.
+// looks lists the payment's records, which must be complete; stripe-mock has none of ours. It returns the queries, and leaves those of events
+// in the session.
 func (s *session) looks(t tester, p payments.Payment) []string {
 	t.Helper()
 	before, pages := len(s.all()), 0
@@ -77,11 +78,16 @@ func (s *session) looks(t tester, p payments.Payment) []string {
 		t.Fatalf("observed %s (%s), %d found on %d pages: %s", o.Kind, o.Detail, len(o.Found), len(calls), strings.Join(s.complaints(), "; "))
 	}
 	var queries []string
+	s.events = nil
 	for _, c := range calls {
-		if c.method != "GET" || c.path != "/v1/payment_intents" {
+		switch c.method + " " + c.path {
+		case "GET /v1/payment_intents":
+			queries = append(queries, c.query)
+		case "GET /v1/events":
+			s.events = append(s.events, c.query)
+		default:
 			t.Errorf("a look-up asked %s %s", c.method, c.path)
 		}
-		queries = append(queries, c.query)
 	}
 	return queries
 }
@@ -127,6 +133,11 @@ func TestLook(t *testing.T) {
 			if err != nil || len(queries) != 1 || !slices.Equal(parameterNames(values), c.names) || values.Get("customer") != c.customer {
 				t.Errorf("asked for %v, %v", queries, err)
 			}
+			names := append(slices.DeleteFunc(slices.Clone(c.names), func(n string) bool { return n == "customer" }), "types[]")
+			values, err = url.ParseQuery(strings.Join(s.events, "&"))
+			if err != nil || len(s.events) != 1 || !slices.Equal(parameterNames(values), names) {
+				t.Errorf("asked for the events %v, %v", s.events, err)
+			}
 		})
 	}
 }
@@ -138,7 +149,7 @@ func TestLookPages(t *testing.T) {
 		s := newSession(t)
 		more, page := 3, 0
 		s.edit = func(c call, answer string) string {
-			if !strings.Contains(c.query, "limit=") {
+			if c.path != "/v1/payment_intents" || !strings.Contains(c.query, "limit=") {
 				return answer
 			}
 			page++
@@ -157,6 +168,35 @@ func TestLookPages(t *testing.T) {
 			if first := queries[0]; q != first+after {
 				t.Errorf("page %d asked for %s", i, q)
 			}
+		}
+	}
+}
+
+// TestEventPages: and events have pages too.
+func TestEventPages(t *testing.T) {
+	t.Parallel()
+	s := newSession(t)
+	more, page := 3, 0
+	s.edit = func(c call, answer string) string {
+		if c.path != "/v1/events" {
+			return answer
+		}
+		page++
+		return strings.ReplaceAll(edited(t, answer, page, page <= more), "pi_page", "evt_page")
+	}
+	long := time.Now().Add(-9 * time.Hour)
+	s.looks(t, s.inDoubt("cus_1", long, long))
+	if len(s.events) != more+1 {
+		t.Fatalf("%d pages, want %d", len(s.events), more+1)
+	}
+	for i, q := range s.events {
+		values, err := url.ParseQuery(q)
+		want := ""
+		if i > 0 {
+			want = fmt.Sprintf("evt_page%d", i)
+		}
+		if err != nil || values.Get("starting_after") != want {
+			t.Errorf("page %d asked for %s", i, q)
 		}
 	}
 }

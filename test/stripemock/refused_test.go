@@ -97,12 +97,12 @@ func TestWrongReadingsAreRefused(t *testing.T) {
 				r.URL.RawQuery = change(r.URL.RawQuery)
 				return body
 			}
-			kind, status := payments.ObservedNoRecords, 400
+			kind, status, complaints := payments.ObservedNoRecords, 400, 1
 			if name == passed {
-				kind, status = payments.ObservedRecords, 200
+				kind, status, complaints = payments.ObservedRecords, 200, 2 // of the list and of the events
 			}
 			o := s.Look(t.Context(), s.stored(charge()), nil)
-			if o.Kind != kind || o.HTTPStatus != status || len(s.complaints()) != 1 {
+			if o.Kind != kind || o.HTTPStatus != status || len(s.complaints()) != complaints {
 				t.Errorf("observed %s, %d (%s), %v", o.Kind, o.HTTPStatus, o.Detail, s.complaints())
 			}
 		})

@@ -20,6 +20,7 @@ type schema struct {
 	Enum       []string
 	MaxLength  int
 	AnyOf      []schema
+	Items      *schema // of a list
 	Properties map[string]schema
 	// AdditionalProperties is false, or the schema of members whose names are free.
 	AdditionalProperties json.RawMessage
@@ -53,7 +54,10 @@ var specified = func() specification {
 // parameters is the schema of all parameters of the request, as one object.
 func (s specification) parameters(method, path string) (schema, bool) {
 	if rest, ok := strings.CutPrefix(path, "/v1/payment_intents/"); ok && rest != "" {
-		path = "/v1/payment_intents/{intent}"
+		id, verb, nested := strings.Cut(rest, "/")
+		if path = "/v1/payment_intents/{intent}"; nested && id != "" {
+			path += "/" + verb
+		}
 	}
 	o, ok := s.Paths[path][strings.ToLower(method)]
 	if !ok {
@@ -76,6 +80,9 @@ func (s specification) parameters(method, path string) (schema, bool) {
 func (s schema) allows(names []string, value string) bool {
 	if len(s.AnyOf) > 0 {
 		return slices.ContainsFunc(s.AnyOf, func(one schema) bool { return one.allows(names, value) })
+	}
+	if s.Type == "array" {
+		return len(names) == 1 && names[0] == "" && s.Items != nil && s.Items.allows(nil, value)
 	}
 	if len(names) > 0 {
 		if member, ok := s.Properties[names[0]]; ok {
@@ -112,7 +119,8 @@ func (s specification) breaches(c call) []string {
 	var list []string
 	for name, given := range values {
 		names := strings.Split(strings.ReplaceAll(name, "]", ""), "[")
-		if len(given) != 1 || !all.allows(names, given[0]) {
+		several := !strings.HasSuffix(name, "[]") && len(given) != 1
+		if several || slices.ContainsFunc(given, func(value string) bool { return !all.allows(names, value) }) {
 			list = append(list, name)
 		}
 	}

@@ -27,6 +27,7 @@ type session struct {
 	*recorder
 	*stripe.Gateway
 	account payments.Account
+	events  []string // queries of events of the last look-up
 }
 
 func newSession(t *testing.T, change ...func(*stripe.Options)) *session {
