@@ -20,6 +20,10 @@ type Stripe struct {
 	KeyPrefix string
 	// Now is Stripe's time, as near as it is known.
 	Now func() time.Time
+	// Post does something there past the Gateway, as others do, and returns the id of the object that is answered. Body is the form that asks
+	// for the intent's PaymentIntent.
+	Post func(path, form string) (id string, err error)
+	Body func(i payments.Intent) (string, error)
 	// Posts says how many POSTs have arrived there; nil where nobody can say.
 	Posts func() int
 }
@@ -49,7 +53,9 @@ func Gateway(t *testing.T, open func(t *testing.T) Stripe) {
 		{"LookByCustomer", (*stripeBench).lookByCustomer},
 		{"LookByWindow", (*stripeBench).lookByWindow},
 		{"LookAbsent", (*stripeBench).lookAbsent},
+		{"LookInEvents", (*stripeBench).lookInEvents},
 		{"LookEndsWithItsTicket", (*stripeBench).lookEnds},
+		{"Detached", (*stripeBench).detached},
 		{"Retrieve", (*stripeBench).retrieve},
 		{"Cancel", (*stripeBench).cancel},
 		{"CancelTooLate", (*stripeBench).cancelTooLate},

@@ -2,9 +2,12 @@ package paymentstest_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,7 +47,30 @@ func openSimulator(t *testing.T) paymentstest.Stripe {
 	return paymentstest.Stripe{
 		Gateway: g, Namespace: "oncepay", RequestVersion: stripe.RequestVersion, TenantID: "acme", Customer: "cus_1", Now: sim.Now,
 		Posts: func() int { return int(sim.Summary().Posts) },
+		Post:  func(path, form string) (string, error) { return postBeside(t.Context(), web.URL+path, form) },
+		Body:  func(i payments.Intent) (string, error) { return stripe.Body(stripe.RequestVersion, "oncepay", i) },
 	}
+}
+
+// postBeside is a POST past the Gateway.
+func postBeside(ctx context.Context, url, form string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(form))
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Authorization", "Bearer sk_test_conformance")
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}).Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var object struct{ ID string }
+	err = json.NewDecoder(resp.Body).Decode(&object)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("POST %s: answered %d", url, resp.StatusCode)
+	}
+	return object.ID, err
 }
 
 // movedClock is a clock that the suite moves.

@@ -15,6 +15,8 @@ func TestConformance(t *testing.T) {
 		return paymentstest.Stripe{
 			Gateway: s.Gateway, Namespace: testNamespace, RequestVersion: RequestVersion, TenantID: "acme", Customer: "cus_1", Now: s.Now,
 			Posts: func() int { return int(s.Summary().Posts) },
+			Post:  func(path, form string) (string, error) { return post(t.Context(), s.base.String(), s.key, path, form) },
+			Body:  bodyOf,
 		}
 	})
 }

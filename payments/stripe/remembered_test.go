@@ -1,42 +1,54 @@
 package stripe
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	stripego "github.com/stripe/stripe-go/v76"
 
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/stripesim"
 )
 
 // post does what others do at Stripe beside us, and returns the id of the object that it answers.
-func post(t *testing.T, base, key, path, form string) string {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+path, strings.NewReader(form))
+func post(ctx context.Context, base, key, path, form string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+path, strings.NewReader(form))
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Stripe-Version", stripego.APIVersion)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}, Timeout: 30 * time.Second}
 	resp, err := client.Do(r)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	defer resp.Body.Close()
 	var object struct{ ID string }
-	if err := json.NewDecoder(resp.Body).Decode(&object); err != nil || resp.StatusCode != http.StatusOK || object.ID == "" {
-		t.Fatalf("POST %s: answered %d, %v", path, resp.StatusCode, err)
+	err = json.NewDecoder(resp.Body).Decode(&object)
+	if err == nil && (resp.StatusCode != http.StatusOK || object.ID == "") {
+		err = fmt.Errorf("POST %s: answered %d", path, resp.StatusCode)
 	}
-	return object.ID
+	return object.ID, err
 }
 
 func (s sim) post(t *testing.T, path, form string) string {
 	t.Helper()
-	return post(t, s.base.String(), s.key, path, form)
+	id, err := post(t.Context(), s.base.String(), s.key, path, form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
+
+// bodyOf is the form that asks for the intent.
+func bodyOf(i payments.Intent) (string, error) { return Body(RequestVersion, testNamespace, i) }
 
 func (s sim) fault(t *testing.T, fault string) {
 	t.Helper()

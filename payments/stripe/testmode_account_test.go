@@ -93,6 +93,7 @@ func (m *testMode) open(t *testing.T) paymentstest.Stripe {
 	}
 	return paymentstest.Stripe{
 		Gateway: g, Namespace: testNamespace, RequestVersion: RequestVersion, TenantID: "conformance", Customer: m.customer, KeyPrefix: m.prefix, Now: time.Now,
+		Post: func(path, form string) (string, error) { return post(t.Context(), m.url, m.key, path, form) }, Body: bodyOf,
 	}
 }
 
