@@ -133,7 +133,7 @@ type front struct {
 const (
 	recordsTrue  = iota
 	recordsAway  // 503
-	recordsEmpty // a complete listing, with nothing in it
+	recordsEmpty // a complete listing and complete events, with nothing in them
 )
 
 // newFront puts a front before the world's simulator.
@@ -147,7 +147,7 @@ func (w *world) newFront() *front {
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && r.URL.Path == "/v1/payment_intents" {
+		if r.Method == http.MethodGet && (r.URL.Path == "/v1/payment_intents" || r.URL.Path == "/v1/events") {
 			switch f.records.Load() {
 			case recordsAway:
 				http.Error(rw, "away", http.StatusServiceUnavailable)
