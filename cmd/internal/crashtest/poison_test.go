@@ -229,8 +229,9 @@ func TestWorkerKilled(t *testing.T) {
 	pace.lease, pace.call = 2*time.Second, 1500*time.Millisecond // an owner whose look-up timed out has recorded that, and its death counts anew
 	w := newWorldOf(t, pace)
 	killer := w.order("killer")
-	bystanders := w.publishMany("bystander", goodOnes)
+	bystanders := w.publishMany("before", goodOnes/5)
 	w.publish(killer)
+	bystanders = append(bystanders, w.publishMany("after", goodOnes-goodOnes/5)...)
 	if deaths := w.killUntilBuried(killer, payments.StepBeforeSubmit); deaths != payments.AbandonedMax {
 		t.Errorf("%d workers died, want %d", deaths, payments.AbandonedMax)
 	}
@@ -245,8 +246,9 @@ func TestMessageKillsWorkers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	killer := w.order("killer")
-	bystanders := w.publishMany("bystander", goodOnes)
+	bystanders := w.publishMany("before", goodOnes/5)
 	w.publish(killer)
+	bystanders = append(bystanders, w.publishMany("after", goodOnes-goodOnes/5)...)
 	want := payments.SuspectFrom - 1 + payments.SuspectStartsMax
 	if deaths := w.killUntilBuried(killer, payments.StepBeforeAdmit); deaths != want {
 		t.Errorf("%d workers died, want %d", deaths, want)

@@ -260,7 +260,7 @@ func (w *world) fault(o order, fault string, times int) {
 }
 
 // restLimit bounds all waiting: what takes longer has come to a stand.
-const restLimit = 60 * time.Second
+const restLimit = 100 * time.Second
 
 const pollEvery = 25 * time.Millisecond
 
