@@ -25,3 +25,17 @@ func wireHeaders(headers map[string][]string) []byte {
 	b.WriteString("\r\n")
 	return b.Bytes()
 }
+
+// readHeaders reads what wireHeaders wrote, byte for byte.
+func readHeaders(wire []byte) map[string][]string {
+	_, lines, found := bytes.Cut(wire, []byte("\r\n"))
+	headers := map[string][]string{}
+	for found && len(lines) > 0 {
+		var line []byte
+		line, lines, found = bytes.Cut(lines, []byte("\r\n"))
+		if name, value, ok := bytes.Cut(line, []byte(": ")); ok {
+			headers[string(name)] = append(headers[string(name)], string(value))
+		}
+	}
+	return headers
+}

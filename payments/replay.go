@@ -88,3 +88,9 @@ type Replays interface {
 	// finished.
 	WatchReplays(ctx context.Context) (finished int, err error)
 }
+
+// Settled reports whether a payment in this status has an outcome that no replay changes: one that is stalled is taken up again, and one that is for
+// review waits for a person.
+func (s Status) Settled() bool {
+	return s.Stored() && !s.HasTicket() && s != StatusStalled && s != StatusNeedsReview
+}

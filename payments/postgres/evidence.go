@@ -23,6 +23,12 @@ const correctedFrom = "corrected_from_"
 // reason is then corrected_from_<status>. CodeNotFound; CodeInternal for any other move that the state machine does not have; and whatever
 // decide returns.
 func (s *Store) Evidence(ctx context.Context, tenantID string, id payments.ID, decide func(payments.Payment) (payments.Transition, error)) (payments.Recorded, error) {
+	return s.evidence(ctx, tenantID, id, decide, nil)
+}
+
+// evidence is Evidence with what else its transaction writes when it changes something.
+func (s *Store) evidence(ctx context.Context, tenantID string, id payments.ID, decide func(payments.Payment) (payments.Transition, error),
+	also func(*pgx.Batch, payments.Recorded)) (payments.Recorded, error) {
 	token := s.newToken() // names this very write, should the answer to its commit get lost
 	var done payments.Recorded
 	var messages []payments.OutboxItem
@@ -42,6 +48,9 @@ func (s *Store) Evidence(ctx context.Context, tenantID string, id payments.ID, d
 			if c != nil {
 				if err := s.queueChanges(b, []*change{c}, now, &messages); err != nil {
 					return err
+				}
+				if also != nil {
+					also(b, done)
 				}
 			}
 			s.reached("evidence")

@@ -27,13 +27,7 @@ func (c *candidate) replayable() bool { return c.reason != payments.ReasonCardNu
 
 // settled reports whether its payment has its outcome, so that a replay only reports it.
 func (c *candidate) settled() bool {
-	return c.reason != payments.ReasonKeyReused && settled(c.status)
-}
-
-// settled reports whether a payment in this status has an outcome that a replay changes nothing of. A stalled one is taken up again, and one that is
-// for review waits for a person.
-func settled(s payments.Status) bool {
-	return s.Stored() && !s.HasTicket() && s != payments.StatusStalled && s != payments.StatusNeedsReview
+	return c.reason != payments.ReasonKeyReused && c.status.Settled()
 }
 
 // querier is a connection or a pool.

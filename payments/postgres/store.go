@@ -34,6 +34,7 @@ var (
 	_ payments.Reader  = (*Store)(nil)
 	_ payments.Keys    = (*Store)(nil)
 	_ payments.Outbox  = (*Store)(nil)
+	_ payments.Replays = (*Store)(nil)
 )
 
 // Limits of one flush.

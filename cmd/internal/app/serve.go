@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oncepay/oncepay/consumer"
+	"github.com/oncepay/oncepay/consumer/deadletter"
 	"github.com/oncepay/oncepay/consumer/trim"
 	"github.com/oncepay/oncepay/ingress"
 	"github.com/oncepay/oncepay/migrations"
@@ -36,10 +37,11 @@ type ServeOptions struct {
 
 // Budgets of draining, beside the worker's own: Settings.DrainBudget.
 const (
-	httpBudget  = 3 * time.Second
-	trimBudget  = 5 * time.Second
-	relayBudget = 10 * time.Second
-	closeBudget = 10 * time.Second
+	httpBudget    = 3 * time.Second
+	replaysBudget = 5 * time.Second
+	trimBudget    = 5 * time.Second
+	relayBudget   = 10 * time.Second
+	closeBudget   = 10 * time.Second
 )
 
 // service is one serving process, put together.
@@ -60,6 +62,7 @@ type service struct {
 	open        *front
 	worker      *consumer.Worker
 	trimmer     *trim.Trimmer
+	replays     *deadletter.Runner
 	health      *Health
 	trouble     *trouble
 	front       *door  // ONCEPAY_HTTP_ADDR
@@ -254,6 +257,9 @@ func (v *service) build() (err error) {
 	if err != nil {
 		return err
 	}
+	if err := v.buildReplays(subjects); err != nil {
+		return err
+	}
 	return v.buildTrim(subjects)
 }
 
@@ -287,6 +293,9 @@ func (v *service) run(ctx context.Context) error {
 	}
 	if v.front != nil {
 		g.add(v.front.name, httpBudget, v.front.run)
+	}
+	if v.replays != nil { // before the worker, which has what they issue
+		g.add("replays", replaysBudget, v.replays.Run)
 	}
 	if v.worker != nil {
 		g.add("worker", v.settings.DrainBudget+5*time.Second, func(ctx context.Context) error { return v.worker.Run(ctx, v.settings.DrainBudget) })

@@ -1,0 +1,163 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oncepay/oncepay/consumer"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+)
+
+// storePause is how long a message that has begun waits before PostgreSQL is asked again.
+const storePause = 250 * time.Millisecond
+
+// replay takes one message up again. Its beginning is committed first: of a message that ended the process that read it, the next one to come sees
+// that, and does not begin it again.
+func (r *Runner) replay(ctx context.Context, w payments.ReplayWork) error {
+	starts, err := r.Replays.StartReplayed(ctx, w)
+	if err != nil || starts == 0 {
+		return err
+	}
+	r.step(StepStarted, w)
+	var o payments.ReplayOutcome
+	if err := r.seeThrough(ctx, func() error { o, err = r.outcome(ctx, w, starts); return err }); err != nil {
+		return err
+	}
+	if err := r.seeThrough(ctx, func() error { return r.Replays.FinishReplayed(ctx, w, o) }); err != nil {
+		return err
+	}
+	r.step(StepFinished, w)
+	return nil
+}
+
+// seeThrough repeats what PostgreSQL could not do: the message has begun, and time without PostgreSQL must not count against it.
+func (r *Runner) seeThrough(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if !payments.Retryable(err) || !wait(ctx, storePause) {
+			return err
+		}
+	}
+}
+
+// outcome says what a message comes to. A panic in it is an outcome, too.
+func (r *Runner) outcome(ctx context.Context, w payments.ReplayWork, starts int) (o payments.ReplayOutcome, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.Log.Error("a replayed message made the worker panic", "dead_letter", w.Letter.ID, "panic", fmt.Sprintf("%T", v))
+			o, err = failed(payments.ReasonHandlerPanic, "the worker panicked when the message was replayed"), nil
+		}
+	}()
+	if w.Letter.Reason == payments.ReasonCardNumber {
+		return skipped("cannot be replayed: the message held a card number, and nothing of it is kept"), nil
+	}
+	if starts > 1 {
+		lost, err := r.killed(ctx, w, starts)
+		if err != nil || lost {
+			return failed(payments.ReasonWorkerKilled, "the worker ended when it began with this message again"), err
+		}
+	}
+	read := consumer.ReadAgain(r.Subjects, w.Letter)
+	if len(w.Set) > 0 {
+		if read, o, err = r.edited(ctx, w, read, starts); err != nil || o.Result != "" {
+			return o, err
+		}
+	}
+	r.step(StepRead, w)
+	if read.Reason != "" {
+		return failed(read.Reason, read.Message), nil
+	}
+	return r.admit(ctx, w, read)
+}
+
+// killed reports whether an earlier start has ended its process before it stored anything. One that has stored its payment goes on.
+func (r *Runner) killed(ctx context.Context, w payments.ReplayWork, starts int) (bool, error) {
+	_, err := r.Store.Find(ctx, w.Letter.TenantID, payments.NewID(w.Letter.TenantID, w.Letter.IdempotencyKey))
+	switch payments.ErrorCode(err) {
+	case "":
+		return starts > payments.SuspectStartsMax, nil
+	case payments.CodeNotFound:
+		return true, nil
+	}
+	return false, err
+}
+
+// edited reads the message with its members changed. A message that has claimed a row is never changed: whoever sent it was told what it asks for.
+func (r *Runner) edited(ctx context.Context, w payments.ReplayWork, read consumer.Reading, starts int) (consumer.Reading, payments.ReplayOutcome, error) {
+	if kind, _, _ := r.Subjects.ParseSubject(w.Letter.Origin.Subject); kind == schema.SubjectBatch {
+		return read, skipped("the message is a batch, whose payments cannot be changed here: publish it again under a new key"), nil
+	}
+	data, err := schema.EditIntent(w.Letter.Payload, w.Set)
+	if err != nil {
+		o := failed("", "")
+		o.Detail = "the members could not be set: " + err.Error()
+		return read, o, nil
+	}
+	changed := w.Letter
+	changed.Payload = data
+	read = consumer.ReadAgain(r.Subjects, changed)
+	if read.Reason != "" || starts > 1 { // an earlier start may have stored it
+		return read, payments.ReplayOutcome{}, nil
+	}
+	switch _, err := r.Store.Find(ctx, w.Letter.TenantID, read.ID); payments.ErrorCode(err) {
+	case "":
+		return read, skipped("a payment of its key is stored, and what a stored payment asks for is never changed: replay it as it is, or publish a new key"), nil
+	case payments.CodeNotFound:
+		return read, payments.ReplayOutcome{}, nil
+	default:
+		return read, payments.ReplayOutcome{}, err
+	}
+}
+
+// admit stores what the message asks for, and claims nothing: whoever takes its ticket goes on.
+func (r *Runner) admit(ctx context.Context, w payments.ReplayWork, read consumer.Reading) (payments.ReplayOutcome, error) {
+	var verdict payments.Verdict
+	var differs []string
+	var status payments.Status
+	var err error
+	if read.Batch != nil {
+		var a payments.BatchAdmission
+		a, err = r.Batches.AdmitBatch(ctx, *read.Batch)
+		verdict, differs, status = a.Verdict, a.Differs, payments.StatusSucceeded
+	} else {
+		var a payments.Admission
+		a, err = r.Store.Admit(ctx, payments.AdmitRequest{Intent: read.Intent, Lane: read.Lane, Refused: read.Refused, ExistingOnly: read.ExistingOnly})
+		verdict, differs, status = a.Verdict, a.Differs, a.Payment.Status
+	}
+	if unfit(err) {
+		return failed(payments.ReasonInvalid, err.Error()), nil
+	}
+	if err != nil {
+		return payments.ReplayOutcome{}, err
+	}
+	r.step(StepAdmitted, w)
+	o := payments.ReplayOutcome{PaymentID: read.ID, Status: status}
+	switch reason, text := read.Explain(verdict, differs); {
+	case verdict == payments.VerdictConflict:
+		o.Result, o.Reason, o.Message, o.Detail = payments.ReplayConflict, reason, text, text
+	case reason != "":
+		return failed(reason, text), nil
+	case verdict == payments.VerdictExists && status.Settled():
+		o.Result = payments.ReplayAlreadySettled
+	case read.Batch != nil: // what it asks for, that its payments be accepted, is done
+		o.Result, o.Detail = payments.ReplaySucceeded, "its payments are stored; `oncepay batch show` follows them"
+	}
+	return o, nil
+}
+
+func failed(reason payments.Reason, text string) payments.ReplayOutcome {
+	return payments.ReplayOutcome{Result: payments.ReplayFailedAgain, Reason: reason, Message: text, Detail: text}
+}
+
+func skipped(why string) payments.ReplayOutcome {
+	return payments.ReplayOutcome{Result: payments.ReplaySkipped, Detail: why}
+}
+
+// unfit reports whether the store can never keep what the message asks for.
+func unfit(err error) bool {
+	var e *payments.Error
+	return errors.As(err, &e) && e.Code == payments.CodeInvalid && e.Field != "" && e.Err == nil
+}

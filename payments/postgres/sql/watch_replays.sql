@@ -1,0 +1,23 @@
+-- Results of issued items whose payments have come to rest, or are dead once more. One that waits for a person has its dead letter open again.
+WITH clock AS (SELECT coalesce($1::timestamptz, now()) AS now),
+seen AS (
+    SELECT i.replay_id, i.letter_id, p.status, d.state = 'open' AS again,
+        CASE WHEN d.state = 'open' THEN 'dead again (' || d.reason || '): ' || d.message ELSE coalesce(p.reason, '') END AS detail
+    FROM replay_items i
+    JOIN payments p ON p.tenant_id = i.tenant_id AND p.id = i.payment_id
+    JOIN dead_letters d ON d.id = i.letter_id
+    WHERE i.result IS NULL AND i.issued_at IS NOT NULL AND (p.status NOT IN ('received', 'waiting', 'unknown') OR d.state = 'open')
+    ORDER BY i.replay_id, i.letter_id LIMIT 2000 FOR UPDATE OF i SKIP LOCKED
+),
+ended AS (
+    UPDATE replay_items i SET finished_at = clock.now, status = s.status, detail = nullif(s.detail, ''),
+        result = CASE WHEN s.again OR s.status NOT IN ('succeeded', 'requires_capture', 'requires_action', 'pending') THEN 'failed_again' ELSE 'succeeded' END
+    FROM seen s, clock WHERE i.replay_id = s.replay_id AND i.letter_id = s.letter_id
+    RETURNING i.letter_id, s.status
+),
+opened AS (
+    UPDATE dead_letters d SET state = 'open', last_seen = clock.now FROM ended e, clock
+    WHERE d.id = e.letter_id AND e.status = 'needs_review' AND d.state = 'replayed' RETURNING d.id
+),
+told AS (INSERT INTO outbox (kind, dead_letter_id) SELECT 'dead_letter', id FROM opened)
+SELECT count(*) FROM ended
