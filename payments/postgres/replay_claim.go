@@ -98,7 +98,7 @@ func (s *Store) FinishReplayed(ctx context.Context, w payments.ReplayWork, o pay
 			ends := &itemEnds{}
 			ends.add(w, o)
 			switch o.Result {
-			case "", payments.ReplayAlreadySettled:
+			case "", payments.ReplayAlreadySettled, payments.ReplaySucceeded:
 				b.Queue(query("move_letters"), []string{w.Letter.ID}, []string{string(payments.DeadLetterReplayed)}, []int32{1})
 			case payments.ReplayFailedAgain, payments.ReplayConflict:
 				var hold *time.Time
