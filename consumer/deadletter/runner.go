@@ -11,11 +11,12 @@ import (
 	"github.com/oncepay/oncepay/schema"
 )
 
-// Config is what a Runner needs. Store, Batches, Replays and Subjects are required.
+// Config is what a Runner needs. Store, Batches, Replays, Clock and Subjects are required.
 type Config struct {
 	Store    payments.Store
 	Batches  payments.Batches
 	Replays  payments.Replays
+	Clock    payments.Clock
 	Subjects schema.Subjects
 	Log      *slog.Logger
 
@@ -53,8 +54,8 @@ type Runner struct {
 
 // New returns a Runner; Run starts it.
 func New(c Config) (*Runner, error) {
-	if c.Store == nil || c.Batches == nil || c.Replays == nil || c.Subjects.Validate() != nil {
-		return nil, &payments.Error{Code: payments.CodeInvalid, Field: "deadletter", Message: "Store, Batches, Replays and Subjects are required"}
+	if c.Store == nil || c.Batches == nil || c.Replays == nil || c.Clock == nil || c.Subjects.Validate() != nil {
+		return nil, &payments.Error{Code: payments.CodeInvalid, Field: "deadletter", Message: "Store, Batches, Replays, Clock and Subjects are required"}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -115,9 +116,9 @@ func (r *Runner) round(ctx context.Context, watch bool) (pause time.Duration, er
 		return r.Idle, nil
 	}
 	// Looking through many items costs PostgreSQL something, so that it is done the less often.
-	if began := time.Now(); watch || began.Sub(r.watched) >= max(r.Poll, 10*r.took) {
+	if began := r.Clock.Now(); watch || began.Before(r.watched) || began.Sub(r.watched) >= max(r.Poll, 10*r.took) {
 		_, err = r.Replays.WatchReplays(ctx)
-		r.watched, r.took = began, time.Since(began)
+		r.watched, r.took = began, r.Clock.Now().Sub(began)
 	}
 	switch {
 	case len(claims.Work) > 0:
