@@ -6,13 +6,21 @@ import (
 	"time"
 )
 
+// Policy is what an installation may set about failures.
+type Policy struct {
+	// TriesMax is how many answers that prove that nothing was executed a payment may have.
+	TriesMax int
+	// ResubmitAfterAbsent submits a payment again whose absence at Stripe is proven, instead of leaving that to a person.
+	ResubmitAfterAbsent bool
+}
+
 // Decide says what an observation means for a payment. p is the state as it was before the present owner came: p.InDoubt tells of an earlier
 // owner's send, and p.FirstSubmitAt is zero when this owner's send was the first. It is pure, and the only place where an answer of Stripe
-// gets its meaning. triesMax is the retry budget.
+// gets its meaning.
 //
 // Two rules stand above all others. A send without a definite answer is unknown, never failed (I7). And while an earlier send is in doubt,
 // nothing that a later one is answered proves that the earlier did not charge: only Stripe's records do.
-func Decide(p Payment, o Observation, now time.Time, triesMax int) (Transition, error) {
+func Decide(p Payment, o Observation, now time.Time, policy Policy) (Transition, error) {
 	o.RetryAfter = min(max(o.RetryAfter, 0), RetryAfterMax)
 	p.InDoubt = p.InDoubt || p.Status == StatusUnknown
 	if !slices.Contains(ObservationKinds(), o.Kind) {
@@ -20,6 +28,9 @@ func Decide(p Payment, o Observation, now time.Time, triesMax int) (Transition, 
 	}
 	if p.Status == StatusPending {
 		return decidePending(p, o, now), nil
+	}
+	if p.Cancelling() && !p.InDoubt {
+		return decideCancelling(p, o, now, policy), nil
 	}
 	switch o.Kind {
 	case ObservedAnswer:
@@ -29,7 +40,7 @@ func Decide(p Payment, o Observation, now time.Time, triesMax int) (Transition, 
 	case ObservedInvalid:
 		return decideInvalid(p, o), nil
 	case ObservedNotSent, ObservedHeldBack, ObservedAccountUnknown, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked:
-		return decideNothingExecuted(p, o, triesMax), nil
+		return decideNothingExecuted(p, o, policy.TriesMax), nil
 	case ObservedKeyConflict:
 		return unknown(p, ReasonKeyConflict, nextLook(p, o)), nil
 	case ObservedInUse:
@@ -37,7 +48,7 @@ func Decide(p Payment, o Observation, now time.Time, triesMax int) (Transition, 
 	case ObservedUnclear:
 		return unknown(p, ReasonNoAnswer, nextLook(p, o)), nil
 	case ObservedRecords:
-		return decideRecords(p, o, now), nil
+		return decideRecords(p, o, now, policy), nil
 	case ObservedNoRecords:
 		return decideNoRecords(p, o), nil
 	default: // an object that nobody asked for: only pending payments are retrieved
@@ -68,14 +79,7 @@ func decideDecline(p Payment, o Observation) Transition {
 	if p.InDoubt && !SabotageNoLook || o.Object != nil && o.Object.Status.movesMoney() {
 		return unknown(p, ReasonConfirming, nextLook(p, o))
 	}
-	t := settled(StatusFailed, "", o.Object)
-	t.Failure = o.Failure
-	if authenticationRequired(o.Failure) {
-		t.Status, t.Reason = StatusRequiresAction, "authentication_required"
-	} else if o.Failure != nil {
-		t.Reason = o.Failure.Code
-	}
-	return t
+	return decline(p, o.Object, o.Failure)
 }
 
 // decideInvalid: a 4xx proves that this send was not executed, and nothing about an earlier one: validation runs before the idempotency layer.
@@ -109,6 +113,7 @@ func decideNothingExecuted(p Payment, o Observation, triesMax int) Transition {
 	}
 	// Only the owner that set first_submit_at may clear it: a later one that cannot dial must not erase the time of an earlier send.
 	t.ClearSubmit = nothingLeft && p.FirstSubmitAt.IsZero()
+	t.Delay = t.Delay.Advised(o.ShouldRetry)
 	if p.InDoubt {
 		t.Status, t.CountTry = StatusUnknown, false
 		return t
@@ -120,7 +125,7 @@ func decideNothingExecuted(p Payment, o Observation, triesMax int) Transition {
 }
 
 // decideRecords: a complete listing of Stripe's records, asked because an earlier send is in doubt.
-func decideRecords(p Payment, o Observation, now time.Time) Transition {
+func decideRecords(p Payment, o Observation, now time.Time, policy Policy) Transition {
 	switch {
 	case len(o.Found) > 1:
 		return review(ReasonSeveral, nil)
@@ -152,6 +157,9 @@ func decideRecords(p Payment, o Observation, now time.Time) Transition {
 		return review(ReasonMissingAtStripe, nil) // Stripe has named it before: that it is not listed does not make it absent
 	case p.Expired(now):
 		return Transition{Status: StatusExpired, Reason: ReasonAbsent, ClearSubmit: true}
+	case policy.ResubmitAfterAbsent:
+		// A submit like the first: what was sent before is proven not to exist, and Stripe has long forgotten the key.
+		return Transition{Status: StatusWaiting, Reason: ReasonAbsent, ClearSubmit: true, Rounds: p.Rounds + 1, Delay: Delay{Step: 1}}
 	default:
 		return Transition{Status: StatusNeedsReview, Reason: ReasonAbsent, ClearSubmit: true}
 	}
@@ -159,7 +167,7 @@ func decideRecords(p Payment, o Observation, now time.Time) Transition {
 
 // decideNoRecords: the records could not be read to their end; the payment stays where it is.
 func decideNoRecords(p Payment, o Observation) Transition {
-	t := unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter})
+	t := unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter}.Advised(o.ShouldRetry))
 	t.AbsentAt = p.AbsentAt
 	return t
 }
@@ -179,12 +187,17 @@ func adopt(p Payment, o Observation, pi PaymentIntent, now time.Time) Transition
 	case StripeProcessing:
 		return Transition{Status: StatusPending, Reason: ReasonProcessing, Object: &pi, Rounds: 1, Delay: Delay{Step: 1}}
 	case StripeCanceled:
+		if failure := declineBehind(p, pi); failure != nil {
+			t := settled(StatusFailed, failure.Code, &pi)
+			t.Failure = failure
+			return t
+		}
 		return settled(StatusCanceled, ReasonStripeCanceled, &pi)
 	case StripeRequiresPaymentMethod:
 		if pi.LastError == nil {
 			break // it is still being confirmed
 		}
-		return adoptDecline(pi)
+		return decline(p, &pi, pi.LastError)
 	case StripeRequiresConfirmation:
 	default:
 		return review(ReasonUnknownStatus, &pi)
@@ -195,13 +208,15 @@ func adopt(p Payment, o Observation, pi PaymentIntent, now time.Time) Transition
 	return unknown(p, ReasonConfirming, Delay{Step: p.Rounds + 1})
 }
 
-func adoptDecline(pi PaymentIntent) Transition {
-	t := settled(StatusFailed, pi.LastError.Code, &pi)
-	t.Failure = pi.LastError
-	if authenticationRequired(pi.LastError) {
-		t.Status, t.Reason = StatusRequiresAction, "authentication_required"
+// declineBehind returns the decline for which a canceled PaymentIntent was canceled by us, or nil: it was another's doing.
+func declineBehind(p Payment, pi PaymentIntent) *Failure {
+	switch {
+	case p.OffSession || authenticationRequired(pi.LastError):
+		return nil
+	case p.Failure != nil:
+		return p.Failure
 	}
-	return t
+	return pi.LastError
 }
 
 // disagreement names what differs between the object and what the payment asked for, or returns "".
@@ -247,7 +262,8 @@ func review(reason string, pi *PaymentIntent) Transition {
 // soonRounds is for how many rounds a payment that stays in doubt is looked up soon: then an outage of hours is on, and the delay grows.
 const soonRounds = 3
 
-// nextLook is when to look after a send that proved nothing: soon after the first one.
+// nextLook is when to look after a send that proved nothing: soon after the first one. What Stripe says of sending the request again is no
+// word on reading its records.
 func nextLook(p Payment, o Observation) Delay {
 	return Delay{Step: p.Rounds + 1, Soon: !p.InDoubt || p.Rounds < soonRounds, AtLeast: o.RetryAfter}
 }

@@ -54,11 +54,20 @@ func histories() []history {
 										Status: status, Reason: ReasonNoAnswer, InDoubt: inDoubt, FirstSubmitAt: ago(s.first), LastSubmitAt: ago(s.last), AbsentAt: ago(s.absent),
 										Tries: tries, Rounds: rounds, StripeAccount: account.ID, Livemode: account.Livemode, StripePaymentIntent: pi,
 									}
+									p.OffSession = (rounds == 40) != (tries == testTriesMax-1)
 									if status == StatusPending {
 										p.Reason = ReasonProcessing
 									}
-									all = append(all, history{p, fmt.Sprintf("%s, in doubt %v, %s, expires %s, tries %d, rounds %d, account %s, PaymentIntent %q",
-										status, inDoubt, s.name, expiry, tries, rounds, pinned, pi)})
+									name := fmt.Sprintf("%s, in doubt %v, %s, expires %s, tries %d, rounds %d, account %s, PaymentIntent %q, off session %v",
+										status, inDoubt, s.name, expiry, tries, rounds, pinned, pi, p.OffSession)
+									all = append(all, history{p, name})
+									if status == StatusWaiting && pi != "" && !p.OffSession && s.first != 0 {
+										for range 2 { // a cancel is next, or a read
+											p.Reason, p.Failure = ReasonCancelling, declined
+											all = append(all, history{p, name + ", cancelling"})
+											p.Rounds++
+										}
+									}
 								}
 							}
 						}
@@ -90,6 +99,8 @@ func stripeObjects() []PaymentIntent {
 	for _, f := range []*Failure{declined, needsSCA, softSCA} {
 		pi := agreeing
 		pi.Status, pi.LastError = StripeRequiresPaymentMethod, f
+		all = append(all, pi)
+		pi.Status = StripeCanceled
 		all = append(all, pi)
 	}
 	for _, change := range []func(*PaymentIntent){
@@ -179,10 +190,18 @@ func (s *situation) agrees(pi *PaymentIntent) bool {
 		pi.Customer == s.p.Customer && (s.p.StripePaymentIntent == "" || s.p.StripePaymentIntent == pi.ID)
 }
 
+// cancelling: the payment was declined on session, and its PaymentIntent is being canceled.
+func (s *situation) cancelling() bool {
+	return s.p.Status == StatusWaiting && s.p.Reason == ReasonCancelling && !s.doubt
+}
+
 // adoptable returns the one object that the observation proves to be the payment's, if there is one.
 func (s *situation) adoptable() *PaymentIntent {
 	pending := s.p.Status == StatusPending
 	var pi *PaymentIntent
+	if s.cancelling() && s.o.Kind != ObservedObject {
+		return nil
+	}
 	switch s.o.Kind {
 	case ObservedAnswer:
 		if o := s.o.Object; !pending && o != nil && o.Status != "" && (!s.doubt || s.o.Replayed) {
@@ -204,7 +223,7 @@ func (s *situation) adoptable() *PaymentIntent {
 }
 
 func (s *situation) emptyRecords() bool {
-	return s.o.Kind == ObservedRecords && len(s.o.Found) == 0 && !s.foreignAccount() && s.p.Status != StatusPending
+	return s.o.Kind == ObservedRecords && len(s.o.Found) == 0 && !s.foreignAccount() && s.p.Status != StatusPending && !s.cancelling()
 }
 
 // absent: this listing is the second that counts.
@@ -215,7 +234,7 @@ func (s *situation) absent() bool {
 func (s *situation) expired() bool { return !s.p.ExpiresAt.IsZero() && !s.p.ExpiresAt.After(testNow) }
 
 func (s *situation) declinedOutright() bool {
-	if s.o.Kind != ObservedDecline || s.doubt || s.p.Status == StatusPending {
+	if s.o.Kind != ObservedDecline || s.doubt || s.p.Status == StatusPending || s.cancelling() {
 		return false
 	}
 	return s.o.Object == nil || !slices.Contains([]StripeStatus{StripeSucceeded, StripeProcessing, StripeRequiresCapture}, s.o.Object.Status)
@@ -235,6 +254,7 @@ func (s *situation) check() {
 	s.checkDoubt(pi)
 	s.checkBudget()
 	s.checkTicket()
+	s.checkCancel()
 	if p.Status == StatusPending && pi == nil {
 		s.must(t.Status == StatusPending || t.Status == StatusNeedsReview, "only Stripe's word on the object ends pending")
 	}
@@ -257,7 +277,7 @@ func (s *situation) checkEvidence(pi *PaymentIntent) {
 	case StatusPending:
 		s.must(adopted(StripeProcessing) || s.p.Status == StatusPending, "pending only by a processing object")
 	case StatusFailed:
-		s.must(lastError || s.declinedOutright(), "failed only by a decline")
+		s.must(lastError || s.declinedOutright() || s.canceledBehind(pi), "failed only by a decline")
 	case StatusCanceled:
 		s.must(adopted(StripeCanceled), "canceled only by a canceled object")
 	case StatusRejected:
@@ -267,16 +287,52 @@ func (s *situation) checkEvidence(pi *PaymentIntent) {
 	case StatusStalled:
 		s.must(s.o.Kind == ObservedNotSent && !s.doubt && s.p.Tries+1 >= testTriesMax, "stalled only by the last try that did not leave")
 	case StatusWaiting:
+		if s.t.Reason == ReasonCancelling {
+			break // checkCancel
+		}
 		s.must(!s.doubt && slices.Contains([]ObservationKind{ObservedNotSent, ObservedHeldBack, ObservedAccountUnknown, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked}, s.o.Kind),
 			"waiting only if nothing was executed, ever")
 	}
 	if pi != nil && s.p.Status != StatusPending {
 		want := map[StripeStatus]Status{StripeSucceeded: StatusSucceeded, StripeRequiresCapture: StatusRequiresCapture, StripeRequiresAction: StatusRequiresAction,
 			StripeProcessing: StatusPending, StripeCanceled: StatusCanceled, "frozen": StatusNeedsReview}
+		if s.canceledBehind(pi) {
+			want[StripeCanceled] = StatusFailed
+		}
 		if w, ok := want[pi.Status]; ok {
 			s.must(s.t.Status == w, "an object that agrees is adopted as what it is")
 		}
 	}
+}
+
+// canceledBehind: the object was canceled because it was declined on session.
+func (s *situation) canceledBehind(pi *PaymentIntent) bool {
+	return pi != nil && pi.Status == StripeCanceled && !s.p.OffSession && (s.cancelling() || pi.LastError == declined || s.p.Failure == declined && pi.LastError == nil)
+}
+
+// checkCancel: nobody may still confirm what is recorded as declined, and nothing is lost while that is seen to.
+func (s *situation) checkCancel() {
+	if o := s.t.Object; s.t.Status == StatusFailed && !s.p.OffSession && o != nil {
+		s.must(o.Status == StripeCanceled || o.ID == "", "an on-session decline fails only once its PaymentIntent is canceled")
+	}
+	if s.t.Reason == ReasonCancelling {
+		after := s.p
+		after.Status, after.Reason, after.InDoubt, after.Rounds = s.t.Status, s.t.Reason, s.t.InDoubt, s.t.Rounds
+		if s.t.Object != nil {
+			after.StripePaymentIntent = s.t.Object.ID
+		}
+		s.must(s.t.Status == StatusWaiting && !s.t.InDoubt && !s.p.OffSession, "cancelling is waiting without a doubt, of on-session payments")
+		next := Next(after, testNow)
+		s.must(next == ActionCancel || next == ActionRetrieve && s.cancelling(), "the cancel is the next step, and a read comes only after it")
+		s.must(s.t.Failure != nil || s.o.Failure == nil, "the decline is kept")
+	}
+	if !s.cancelling() {
+		return
+	}
+	s.must(!s.t.ThenSend && !s.t.ClearSubmit && s.t.DeadLetter == "", "a declined payment is never sent again")
+	s.must(s.t.Status == StatusWaiting && s.t.Reason == ReasonCancelling || s.o.Kind == ObservedObject, "only the object ends the cancelling")
+	s.must(s.t.Failure != nil || s.t.Object != nil, "the original decline is kept until Stripe's word takes its place")
+	s.must(s.t.Status != StatusFailed || s.t.Failure == declined, "it fails as it was declined")
 }
 
 // checkDoubt: a charge that may exist is not forgotten.
@@ -290,7 +346,7 @@ func (s *situation) checkDoubt(pi *PaymentIntent) {
 		s.must(s.t.InDoubt, "doubt stays until the object is adopted or absence is proven")
 	}
 	s.must(s.t.Status != StatusUnknown || s.t.InDoubt, "unknown is in doubt")
-	if !s.doubt && slices.Contains([]ObservationKind{ObservedUnclear, ObservedKeyConflict, ObservedInUse}, s.o.Kind) && s.p.Status != StatusPending {
+	if !s.doubt && slices.Contains([]ObservationKind{ObservedUnclear, ObservedKeyConflict, ObservedInUse}, s.o.Kind) && s.p.Status != StatusPending && !s.cancelling() {
 		s.must(s.t.Status == StatusUnknown, "a send without a definite answer is unknown")
 	}
 	left := slices.Contains([]ObservationKind{ObservedNotSent, ObservedHeldBack, ObservedAccountUnknown, ObservedForeignAccount}, s.o.Kind)
@@ -305,7 +361,7 @@ func (s *situation) checkDoubt(pi *PaymentIntent) {
 	if s.absent() {
 		s.must(s.t.ThenSend || s.t.Status == StatusExpired || s.t.Status == StatusNeedsReview, "absence ends the looking")
 	}
-	if s.o.Kind == ObservedNoRecords && s.p.Status != StatusPending || s.emptyRecords() && s.t.Status == StatusUnknown && !s.p.LastSubmitAt.IsZero() && testNow.Sub(s.p.LastSubmitAt) >= 24*time.Hour {
+	if s.o.Kind == ObservedNoRecords && s.p.Status != StatusPending && !s.cancelling() || s.emptyRecords() && s.t.Status == StatusUnknown && !s.p.LastSubmitAt.IsZero() && testNow.Sub(s.p.LastSubmitAt) >= 24*time.Hour {
 		s.must(s.t.AbsentAt.Equal(s.p.AbsentAt) || s.p.AbsentAt.IsZero(), "the first counting listing is remembered")
 	}
 	if !s.t.AbsentAt.IsZero() {
@@ -317,9 +373,9 @@ func (s *situation) checkBudget() {
 	if s.doubt {
 		s.must(!s.t.CountTry && s.t.DeadLetter == "" && s.t.Status != StatusStalled, "an unknown never exhausts its tries")
 	}
-	s.must(!s.t.CountTry || s.o.Kind == ObservedNotSent, "rate limits, locks, keys and our own holds cost no try")
+	s.must(!s.t.CountTry || s.o.Kind == ObservedNotSent && !s.cancelling() || s.o.Kind == ObservedObject && s.cancelling(), "rate limits, locks, keys and our own holds cost no try")
 	s.must((s.t.Status == StatusStalled) == (s.t.DeadLetter != ""), "stalled and a dead letter come together")
-	if s.o.Kind == ObservedNotSent && !s.doubt && s.p.Status != StatusPending {
+	if s.o.Kind == ObservedNotSent && !s.doubt && s.p.Status != StatusPending && !s.cancelling() {
 		s.must(s.t.CountTry && (s.t.Status == StatusStalled) == (s.p.Tries+1 >= testTriesMax), "the last allowed try is the last, and none before it")
 	}
 	s.must(s.t.DeadLetter == "" || s.t.DeadLetter == ReasonAttemptsExhausted, "the dead letter says why")
@@ -331,8 +387,9 @@ func (s *situation) checkTicket() {
 	}
 	d := s.t.Delay
 	s.must(d.AtLeast >= 0 && d.AtLeast <= time.Hour && d.Step >= 0, "the delay is neither negative nor for years")
-	s.must(d.Step > 0 || d.AtLeast > 0 || d.Long, "nothing is tried again at once, for ever")
-	s.must(s.t.Rounds > s.p.Rounds || s.t.Status == StatusPending && s.t.Object != nil, "rounds grow until there is progress")
+	begun := s.t.Reason == ReasonCancelling && s.t.Object != nil // the first cancel follows at once
+	s.must(begun || d.Step > 0 || d.AtLeast > 0 || d.Long, "nothing is tried again at once, for ever")
+	s.must(begun || s.t.Rounds > s.p.Rounds || s.t.Status == StatusPending && s.t.Object != nil, "rounds grow until there is progress")
 	if s.t.Status == StatusUnknown && !s.doubt && slices.Contains([]ObservationKind{ObservedUnclear, ObservedKeyConflict, ObservedInUse}, s.o.Kind) {
 		s.must(d.Soon, "the first look is soon")
 	}
@@ -359,7 +416,7 @@ func TestDecideExhaustively(t *testing.T) {
 	for _, h := range histories() {
 		for _, o := range obs {
 			calls++
-			got, err := Decide(h.p, o, testNow, testTriesMax)
+			got, err := Decide(h.p, o, testNow, Policy{TriesMax: testTriesMax})
 			if err != nil {
 				t.Fatalf("%s; %s: %v", h.name, o.Kind, err)
 			}
@@ -389,7 +446,7 @@ func TestDecideExhaustively(t *testing.T) {
 func TestDecideRefusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	for _, status := range TicketStatuses() {
-		if got, err := Decide(Payment{Status: status}, Observation{Kind: "nonsense"}, testNow, 3); ErrorCode(err) != CodeInternal || got.Status != "" {
+		if got, err := Decide(Payment{Status: status}, Observation{Kind: "nonsense"}, testNow, Policy{TriesMax: 3}); ErrorCode(err) != CodeInternal || got.Status != "" {
 			t.Errorf("%s: %+v, %v", status, got, err)
 		}
 	}
@@ -398,40 +455,51 @@ func TestDecideRefusesWhatItDoesNotKnow(t *testing.T) {
 // The ways that payments usually take, told one by one.
 func TestDecideTellsTheUsualStories(t *testing.T) {
 	t.Parallel()
-	received := Payment{Intent: Intent{Amount: 9900, Currency: "usd", Customer: "cus_1"}, Status: StatusReceived, StripeAccount: "acct_1", Livemode: true}
+	received := Payment{Intent: Intent{Amount: 9900, Currency: "usd", Customer: "cus_1", OffSession: true}, Status: StatusReceived, StripeAccount: "acct_1", Livemode: true}
 	unknown := received
 	unknown.Status, unknown.InDoubt, unknown.FirstSubmitAt, unknown.LastSubmitAt = StatusUnknown, true, testNow.Add(-time.Minute), testNow.Add(-time.Minute)
+	onSession := received
+	onSession.OffSession = false
+	cancelling := onSession
+	cancelling.Status, cancelling.Reason, cancelling.Failure, cancelling.StripePaymentIntent = StatusWaiting, ReasonCancelling, declined, "pi_1"
+	tired := cancelling
+	tired.Tries = 2
 	objects := map[StripeStatus]*PaymentIntent{}
 	for _, pi := range stripeObjects()[:8] {
 		objects[pi.Status] = &pi
 	}
 	rejected := stripeObjects()[8]
-	disagreeing := stripeObjects()[11]
+	disagreeing := stripeObjects()[14]
 	for name, c := range map[string]struct {
 		p      Payment
 		o      Observation
 		status Status
 		reason string
 	}{
-		"charged":                             {received, Observation{Kind: ObservedAnswer, Object: objects[StripeSucceeded]}, StatusSucceeded, ""},
-		"declined":                            {received, Observation{Kind: ObservedDecline, Failure: declined}, StatusFailed, "card_declined"},
-		"declined for want of authentication": {received, Observation{Kind: ObservedDecline, Failure: needsSCA}, StatusRequiresAction, "authentication_required"},
-		"refused":                             {received, Observation{Kind: ObservedInvalid, Failure: &Failure{Code: "amount_too_small"}}, StatusRejected, ReasonInvalidRequest},
-		"timed out":                           {received, Observation{Kind: ObservedUnclear}, StatusUnknown, ReasonNoAnswer},
-		"rate limited":                        {received, Observation{Kind: ObservedRateLimited}, StatusWaiting, ReasonRateLimited},
-		"our key is wrong":                    {received, Observation{Kind: ObservedUnauthorized}, StatusWaiting, ReasonAuthentication},
-		"found":                               {unknown, Observation{Kind: ObservedRecords, Found: []PaymentIntent{*objects[StripeSucceeded]}}, StatusSucceeded, ""},
-		"found declined":                      {unknown, Observation{Kind: ObservedRecords, Found: []PaymentIntent{rejected}}, StatusFailed, "card_declined"},
-		"found twice":                         {unknown, Observation{Kind: ObservedRecords, Found: []PaymentIntent{*objects[StripeSucceeded], *objects[StripeSucceeded]}}, StatusNeedsReview, ReasonSeveral},
-		"found with other money":              {unknown, Observation{Kind: ObservedRecords, Found: []PaymentIntent{disagreeing}}, StatusNeedsReview, "stripe_disagrees: amount"},
-		"re-sent and declined":                {unknown, Observation{Kind: ObservedDecline, Failure: declined}, StatusUnknown, ReasonConfirming},
-		"re-sent and charged":                 {unknown, Observation{Kind: ObservedAnswer, Object: objects[StripeSucceeded]}, StatusUnknown, ReasonConfirming},
-		"re-sent and replayed":                {unknown, Observation{Kind: ObservedAnswer, Object: objects[StripeSucceeded], Replayed: true}, StatusSucceeded, ""},
-		"re-sent and refused":                 {unknown, Observation{Kind: ObservedInvalid}, StatusUnknown, ReasonLookingUp},
-		"cannot be looked up":                 {unknown, Observation{Kind: ObservedNoRecords}, StatusUnknown, ReasonLookingUp},
+		"charged":                               {received, Observation{Kind: ObservedAnswer, Object: objects[StripeSucceeded]}, StatusSucceeded, ""},
+		"declined":                              {received, Observation{Kind: ObservedDecline, Failure: declined}, StatusFailed, "card_declined"},
+		"declined for want of authentication":   {received, Observation{Kind: ObservedDecline, Failure: needsSCA}, StatusRequiresAction, "authentication_required"},
+		"refused":                               {received, Observation{Kind: ObservedInvalid, Failure: &Failure{Code: "amount_too_small"}}, StatusRejected, ReasonInvalidRequest},
+		"timed out":                             {received, Observation{Kind: ObservedUnclear}, StatusUnknown, ReasonNoAnswer},
+		"rate limited":                          {received, Observation{Kind: ObservedRateLimited}, StatusWaiting, ReasonRateLimited},
+		"our key is wrong":                      {received, Observation{Kind: ObservedUnauthorized}, StatusWaiting, ReasonAuthentication},
+		"found":                                 {unknown, Observation{Kind: ObservedRecords, Found: []PaymentIntent{*objects[StripeSucceeded]}}, StatusSucceeded, ""},
+		"declined with its customer there":      {onSession, Observation{Kind: ObservedDecline, Failure: declined, Object: &rejected}, StatusWaiting, ReasonCancelling},
+		"the same, and it was canceled":         {cancelling, Observation{Kind: ObservedObject, Object: objects[StripeCanceled]}, StatusFailed, "card_declined"},
+		"the same, and its customer was faster": {cancelling, Observation{Kind: ObservedObject, Object: objects[StripeSucceeded]}, StatusSucceeded, ""},
+		"the same, and nobody knows":            {cancelling, Observation{Kind: ObservedUnclear}, StatusWaiting, ReasonCancelling},
+		"the same, and it is refused for ever":  {tired, Observation{Kind: ObservedObject, Object: &rejected}, StatusNeedsReview, ReasonCancelRefused},
+		"found declined":                        {unknown, Observation{Kind: ObservedRecords, Found: []PaymentIntent{rejected}}, StatusFailed, "card_declined"},
+		"found twice":                           {unknown, Observation{Kind: ObservedRecords, Found: []PaymentIntent{*objects[StripeSucceeded], *objects[StripeSucceeded]}}, StatusNeedsReview, ReasonSeveral},
+		"found with other money":                {unknown, Observation{Kind: ObservedRecords, Found: []PaymentIntent{disagreeing}}, StatusNeedsReview, "stripe_disagrees: amount"},
+		"re-sent and declined":                  {unknown, Observation{Kind: ObservedDecline, Failure: declined}, StatusUnknown, ReasonConfirming},
+		"re-sent and charged":                   {unknown, Observation{Kind: ObservedAnswer, Object: objects[StripeSucceeded]}, StatusUnknown, ReasonConfirming},
+		"re-sent and replayed":                  {unknown, Observation{Kind: ObservedAnswer, Object: objects[StripeSucceeded], Replayed: true}, StatusSucceeded, ""},
+		"re-sent and refused":                   {unknown, Observation{Kind: ObservedInvalid}, StatusUnknown, ReasonLookingUp},
+		"cannot be looked up":                   {unknown, Observation{Kind: ObservedNoRecords}, StatusUnknown, ReasonLookingUp},
 	} {
 		c.o.Account = testAccount
-		got, err := Decide(c.p, c.o, testNow, 3)
+		got, err := Decide(c.p, c.o, testNow, Policy{TriesMax: 3})
 		if err != nil || got.Status != c.status || got.Reason != c.reason {
 			t.Errorf("%s: %s %q, %v; want %s %q", name, got.Status, got.Reason, err, c.status, c.reason)
 		}
@@ -439,7 +507,7 @@ func TestDecideTellsTheUsualStories(t *testing.T) {
 			t.Errorf("%s: Stripe's words are lost", name)
 		}
 	}
-	if got, _ := Decide(unknown, Observation{Kind: ObservedRecords, Account: testAccount}, testNow, 3); !got.ThenSend {
+	if got, _ := Decide(unknown, Observation{Kind: ObservedRecords, Account: testAccount}, testNow, Policy{TriesMax: 3}); !got.ThenSend {
 		t.Errorf("nothing was found a minute after the send: %+v", got)
 	}
 }
@@ -451,7 +519,7 @@ func TestDecideProvesAbsenceAndThenEnds(t *testing.T) {
 		p := Payment{Intent: Intent{ExpiresAt: expires}, Status: StatusUnknown, InDoubt: true, FirstSubmitAt: testNow, LastSubmitAt: testNow}
 		now, sends := testNow, 0
 		for looks := 1; ; looks++ {
-			got, err := Decide(p, Observation{Kind: ObservedRecords, Account: testAccount}, now, 3)
+			got, err := Decide(p, Observation{Kind: ObservedRecords, Account: testAccount}, now, Policy{TriesMax: 3})
 			if err != nil || looks > 2000 {
 				t.Fatalf("after %d looks: %+v, %v", looks, got, err)
 			}
@@ -460,7 +528,7 @@ func TestDecideProvesAbsenceAndThenEnds(t *testing.T) {
 				if now.Sub(testNow) >= 23*time.Hour || p.Expired(now) {
 					t.Fatalf("sent %v after the first send", now.Sub(testNow))
 				}
-				got, _ = Decide(p, Observation{Kind: ObservedUnclear}, now, 3)
+				got, _ = Decide(p, Observation{Kind: ObservedUnclear}, now, Policy{TriesMax: 3})
 			}
 			if !got.Status.HasTicket() {
 				want := StatusNeedsReview
@@ -485,7 +553,7 @@ func TestDecideEndsWhatStripeLeftHalfDone(t *testing.T) {
 	p := Payment{Status: StatusUnknown, InDoubt: true, FirstSubmitAt: testNow, LastSubmitAt: testNow}
 	o := Observation{Kind: ObservedRecords, Found: []PaymentIntent{{ID: "pi_1", Status: StripeRequiresConfirmation}}}
 	for after, want := range map[time.Duration]Status{time.Minute: StatusUnknown, 24*time.Hour - 1: StatusUnknown, 24 * time.Hour: StatusNeedsReview} {
-		if got, _ := Decide(p, o, testNow.Add(after), 3); got.Status != want || !got.InDoubt || got.Reason != ReasonConfirming {
+		if got, _ := Decide(p, o, testNow.Add(after), Policy{TriesMax: 3}); got.Status != want || !got.InDoubt || got.Reason != ReasonConfirming {
 			t.Errorf("after %v: %+v", after, got)
 		}
 	}
@@ -504,9 +572,41 @@ func TestDisagreementNamesTheField(t *testing.T) {
 	} {
 		pi, account := good, testAccount
 		change(&pi, &account)
-		got, _ := Decide(p, Observation{Kind: ObservedObject, Account: account, Object: &pi}, testNow, 3)
+		got, _ := Decide(p, Observation{Kind: ObservedObject, Account: account, Object: &pi}, testNow, Policy{TriesMax: 3})
 		if got.Status != StatusNeedsReview || !strings.HasSuffix(got.Reason, ": "+want) || got.Object == nil || !got.InDoubt {
 			t.Errorf("%s: %+v", want, got)
 		}
+	}
+}
+
+// With ResubmitAfterAbsent, what would be left to a person for nothing but its proven absence is submitted anew, and nothing else changes.
+func TestResubmitAfterAbsent(t *testing.T) {
+	t.Parallel()
+	resubmitted := 0
+	for _, h := range histories() {
+		for _, o := range observations() {
+			if o.Kind != ObservedRecords {
+				continue
+			}
+			asked, _ := Decide(h.p, o, testNow, Policy{TriesMax: testTriesMax})
+			got, err := Decide(h.p, o, testNow, Policy{TriesMax: testTriesMax, ResubmitAfterAbsent: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked.Status != StatusNeedsReview || asked.Reason != ReasonAbsent || asked.InDoubt {
+				if !reflect.DeepEqual(got, asked) {
+					t.Fatalf("%s: the setting makes %+v of %+v", h.name, got, asked)
+				}
+				continue
+			}
+			resubmitted++
+			p := afterwards(h.p, got)
+			if got.Status != StatusWaiting || got.Reason != ReasonAbsent || !p.FirstSubmitAt.IsZero() || p.StripePaymentIntent != "" || Next(p, testNow) != ActionSend || got.Quiet(h.p) {
+				t.Fatalf("%s: %+v", h.name, got)
+			}
+		}
+	}
+	if resubmitted == 0 {
+		t.Error("nothing was submitted again")
 	}
 }

@@ -77,7 +77,7 @@ type worldStore struct {
 func (s worldStore) take() Claim {
 	s.token++
 	before := s.row
-	if !s.row.InDoubt && s.row.Status != StatusPending {
+	if !s.row.InDoubt && s.row.Status != StatusPending && !s.row.Cancelling() {
 		if s.row.FirstSubmitAt.IsZero() {
 			s.row.FirstSubmitAt = s.now
 		}
@@ -223,7 +223,17 @@ func (g worldGateway) Cancel(_ context.Context, s Submission) Observation {
 		o.Kind = ObservedHeldBack
 		return o
 	}
+	if want := StripeKey("oncepay", KindCancel, s.Payment.TenantID, s.Payment.IdempotencyKey); s.StripeKey != want {
+		g.rt.Fatalf("canceled under the key %s", s.StripeKey)
+	}
+	refusals := []ObservationKind{"", ObservedNotSent, ObservedRateLimited, ObservedUnauthorized, ObservedInvalid, ObservedUnclear, ObservedForeignAccount}
+	if kind := refusals[g.choose("cancel refused before execution", len(refusals))]; kind != "" {
+		g.note("cancel: %s", kind)
+		o.Kind = kind
+		return o
+	}
 	pi := g.find(s.Payment.StripePaymentIntent)
+	g.note("cancel: was %s", pi.Status)
 	if !pi.Status.movesMoney() {
 		pi.Status = StripeCanceled
 	}
@@ -251,6 +261,10 @@ func (w *world) settleOften(p *Processor, times int) bool {
 			if w.stripe[i].Status == StripeProcessing && (w.calm || w.choose("settles", 5) == 4) {
 				w.stripe[i].Status = StripeSucceeded
 			}
+			if !w.calm && !w.row.OffSession && w.stripe[i].Status == StripeRequiresPaymentMethod && w.choose("confirms with another card", 5) == 4 {
+				w.stripe[i].Status = StripeSucceeded
+				w.note("its customer has confirmed %s", w.stripe[i].ID)
+			}
 		}
 	}
 	return !w.row.Status.HasTicket()
@@ -269,6 +283,7 @@ func chargeInAWorldOfFaults(rt *rapid.T) {
 	if hours := rapid.IntRange(0, 40).Draw(rt, "expires in hours, 0 never"); hours > 0 {
 		i.ExpiresAt = testNow.Add(time.Duration(hours) * time.Hour)
 	}
+	i.OffSession = rapid.Bool().Draw(rt, "off session")
 	w := &world{
 		rt: rt, now: testNow, stored: map[string]storedAnswer{}, row: Payment{Intent: i, ID: i.ID(), Status: StatusReceived},
 		result: rapid.SampledFrom([]StripeStatus{StripeSucceeded, StripeProcessing, StripeRequiresPaymentMethod, StripeRequiresCapture}).Draw(rt, "becomes"),
@@ -305,5 +320,9 @@ func chargeInAWorldOfFaults(rt *rapid.T) {
 		fail("the status does not tell whether money moved")
 	case w.row.Status == StatusFailed && len(w.stripe) == 0:
 		fail("declined by nobody")
+	case w.row.Status == StatusFailed && !w.row.OffSession && w.stripe[0].Status != StripeCanceled:
+		fail("declined, and its customer can still confirm it")
+	case w.row.Status == StatusFailed && w.row.Failure != declined:
+		fail("why it was declined is lost")
 	}
 }

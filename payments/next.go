@@ -24,7 +24,7 @@ const (
 	ActionRest     Action = "rest"     // nothing: nobody should hold a ticket for it
 	ActionSend     Action = "send"     // submit the request to Stripe
 	ActionLook     Action = "look"     // an earlier send had no definite answer: ask Stripe's records
-	ActionRetrieve Action = "retrieve" // read the PaymentIntent that Stripe is still processing
+	ActionRetrieve Action = "retrieve" // read the PaymentIntent that Stripe is still processing, or that a cancel did not show
 	ActionCancel   Action = "cancel"   // cancel the PaymentIntent of an on-session decline, which its customer could still confirm
 	ActionExpire   Action = "expire"   // expires_at has passed and nothing was ever sent
 )
@@ -39,6 +39,8 @@ func Next(p Payment, now time.Time) Action {
 		return ActionRetrieve
 	case (p.InDoubt || p.Status == StatusUnknown || p.Status == StatusPending) && !SabotageNoLook:
 		return ActionLook // unknown and pending are in doubt by their meaning
+	case p.Cancelling():
+		return cancelNext(p) // also after expires_at: a cancel charges nobody
 	case p.Expired(now):
 		return ActionExpire
 	default:

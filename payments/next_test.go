@@ -48,6 +48,23 @@ func TestNextExhaustively(t *testing.T) {
 	}
 }
 
+// What is declined on session is canceled, and read after every cancel that showed nothing; a send in doubt comes first.
+func TestNextCancels(t *testing.T) {
+	t.Parallel()
+	for _, expires := range []time.Time{{}, testNow.Add(-time.Hour)} {
+		for rounds, want := range []Action{ActionCancel, ActionRetrieve, ActionCancel, ActionRetrieve} {
+			p := Payment{Intent: Intent{ExpiresAt: expires}, Status: StatusWaiting, Reason: ReasonCancelling, StripePaymentIntent: "pi_1", Rounds: rounds, FirstSubmitAt: testNow}
+			if got := Next(p, testNow); got != want {
+				t.Errorf("round %d, expires %v: %s, want %s", rounds, expires, got, want)
+			}
+			p.InDoubt = true
+			if got := Next(p, testNow); got != ActionLook {
+				t.Errorf("round %d in doubt: %s", rounds, got)
+			}
+		}
+	}
+}
+
 func TestMaySend(t *testing.T) {
 	t.Parallel()
 	const window = 23 * time.Hour // Stripe may forget a key after 24
@@ -120,13 +137,13 @@ func TestClockThatWasWrong(t *testing.T) {
 			t.Errorf("a first send %s from now: may send %v", ahead, got)
 		}
 		p := Payment{Status: StatusUnknown, InDoubt: true, FirstSubmitAt: first, LastSubmitAt: first}
-		if got, err := Decide(p, records, testNow, 3); err != nil || got.ThenSend != want || !want && got.Status != StatusUnknown {
+		if got, err := Decide(p, records, testNow, Policy{TriesMax: 3}); err != nil || got.ThenSend != want || !want && got.Status != StatusUnknown {
 			t.Errorf("a first send %s from now: %+v, %v", ahead, got, err)
 		}
 	}
 	sent := testNow.Add(-48 * time.Hour)
 	p := Payment{Status: StatusUnknown, InDoubt: true, FirstSubmitAt: sent, LastSubmitAt: sent, AbsentAt: testNow.Add(30 * 24 * time.Hour)}
-	got, err := Decide(p, records, testNow, 3)
+	got, err := Decide(p, records, testNow, Policy{TriesMax: 3})
 	if err != nil || got.Status != StatusUnknown || !got.AbsentAt.Equal(testNow) || got.Delay.AtLeast != AbsenceApart {
 		t.Errorf("a first listing that is still to come: %+v, %v", got, err)
 	}
@@ -141,7 +158,7 @@ func TestAbsenceOfAKnownPaymentIntent(t *testing.T) {
 		Intent: Intent{ExpiresAt: testNow.Add(-time.Hour)}, Status: StatusUnknown, InDoubt: true, FirstSubmitAt: sent, LastSubmitAt: sent,
 		AbsentAt: testNow.Add(-2 * time.Hour), StripePaymentIntent: "pi_1",
 	}
-	got, err := Decide(p, Observation{Kind: ObservedRecords, Account: testAccount}, testNow, 3)
+	got, err := Decide(p, Observation{Kind: ObservedRecords, Account: testAccount}, testNow, Policy{TriesMax: 3})
 	if err != nil || got.Status != StatusNeedsReview || got.Reason != ReasonMissingAtStripe || !got.InDoubt || got.ClearSubmit {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -151,13 +168,13 @@ func TestAbsenceOfAKnownPaymentIntent(t *testing.T) {
 func TestPendingAtAnotherAccount(t *testing.T) {
 	t.Parallel()
 	p := Payment{Status: StatusPending, Reason: ReasonProcessing, StripePaymentIntent: "pi_1", StripeAccount: testAccount.ID, Livemode: testAccount.Livemode}
-	got, err := Decide(p, Observation{Kind: ObservedNoRecords, Account: Account{ID: "acct_2", Livemode: true}}, testNow, 3)
+	got, err := Decide(p, Observation{Kind: ObservedNoRecords, Account: Account{ID: "acct_2", Livemode: true}}, testNow, Policy{TriesMax: 3})
 	if err != nil || got.Status != StatusPending || got.Reason != ReasonAccountChanged || got.Quiet(p) || !got.Delay.Long {
 		t.Errorf("%+v, %v", got, err)
 	}
 	p.Reason = ReasonAccountChanged
 	object := &PaymentIntent{ID: "pi_1", Status: StripeProcessing, Livemode: testAccount.Livemode}
-	got, err = Decide(p, Observation{Kind: ObservedObject, Account: testAccount, Object: object}, testNow, 3)
+	got, err = Decide(p, Observation{Kind: ObservedObject, Account: testAccount, Object: object}, testNow, Policy{TriesMax: 3})
 	if err != nil || got.Status != StatusPending || got.Reason != ReasonProcessing || got.Quiet(p) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -105,6 +105,11 @@ type Observation struct {
 	Detail  string // what happened, in words safe for logs and the timeline's reason; never a body
 }
 
+// limited reports whether Stripe refused the call for coming too often, whatever it asked for. A lock is another matter.
+func (o Observation) limited() bool {
+	return o.Kind == ObservedRateLimited || o.HTTPStatus == 429 && o.Kind != ObservedLocked
+}
+
 // Account is a Stripe account and its mode, as read from Stripe at start.
 type Account struct {
 	ID       string

@@ -41,7 +41,9 @@ type Processor struct {
 	// CallTimeout is the Gateway's own limit for one call: a send that could outlive the lease does not leave.
 	CallTimeout time.Duration
 	TriesMax    int
-	Backoff     Backoff
+	// ResubmitAfterAbsent is Policy's.
+	ResubmitAfterAbsent bool
+	Backoff             Backoff
 	// Random returns a number in [0, n); nil: the runtime's.
 	Random func(n int64) int64
 	// OnStep, when set, is told of every step; tests stop the process in it.
@@ -78,6 +80,8 @@ func (p *Processor) Settle(ctx, recordCtx context.Context, c Claim) Settlement {
 	case ActionRetrieve:
 		o := p.Gateway.Retrieve(ctx, c.Payment)
 		t, err = p.decide(ctx, c, o)
+	case ActionCancel:
+		t, err = p.cancel(ctx, c)
 	case ActionExpire:
 		t = Expire(c.Payment)
 	default:
@@ -104,6 +108,27 @@ func (p *Processor) send(ctx context.Context, c Claim) (Transition, error) {
 	})
 	p.step(StepAfterSubmit, pay.ID)
 	return p.decide(ctx, c, o)
+}
+
+// cancel cancels the PaymentIntent of an on-session decline, under a key of its own.
+func (p *Processor) cancel(ctx context.Context, c Claim) (Transition, error) {
+	pay := c.Payment
+	p.step(StepBeforeSubmit, pay.ID)
+	o := p.Gateway.Cancel(ctx, Submission{
+		Payment:   pay,
+		StripeKey: StripeKey(p.Namespace, KindCancel, pay.TenantID, pay.IdempotencyKey),
+		MayLeave:  func() error { return p.mayCancel(c) },
+	})
+	p.step(StepAfterSubmit, pay.ID)
+	return p.decide(ctx, c, o)
+}
+
+// mayCancel is the last check before a cancel leaves. It charges nobody, so that neither expires_at nor the age of its key holds it back.
+func (p *Processor) mayCancel(c Claim) error {
+	if !p.outlastsCall(c, p.Clock.Now().Round(0)) {
+		return errLeaseOver
+	}
+	return nil
 }
 
 // mayLeave is the last check before the write. It looks at the wall clock, since a process can sleep between token and send.
@@ -165,10 +190,10 @@ func (p *Processor) decide(ctx context.Context, c Claim, o Observation) (Transit
 	if p.OnObservation != nil {
 		p.OnObservation(c.Payment, o)
 	}
-	if o.Kind == ObservedRateLimited {
+	if o.limited() {
 		_ = p.Store.Throttle(ctx, o.Account) // should that fail, the next 429 says it again
 	}
-	return Decide(c.Payment, o, p.Clock.Now(), p.TriesMax)
+	return Decide(c.Payment, o, p.Clock.Now(), Policy{TriesMax: p.TriesMax, ResubmitAfterAbsent: p.ResubmitAfterAbsent})
 }
 
 // record commits the transition. While PostgreSQL is away it is tried again as long as recordCtx allows: what Stripe has answered should not

@@ -29,7 +29,7 @@ func TestStatusTable(t *testing.T) {
 		"received":         {true, false, "waiting unknown pending rejected stalled" + anyOutcome},
 		"waiting":          {true, false, "waiting unknown pending rejected stalled" + anyOutcome},
 		"unknown":          {true, false, "waiting unknown pending rejected" + anyOutcome},
-		"pending":          {true, false, "pending unknown" + anyOutcome},
+		"pending":          {true, false, "waiting pending unknown" + anyOutcome},
 		"requires_capture": {false, false, "succeeded canceled failed unknown needs_review"},
 		"requires_action":  {false, false, "succeeded requires_capture pending failed canceled unknown needs_review"},
 		"needs_review":     {false, false, "waiting unknown pending rejected" + anyOutcome},

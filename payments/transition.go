@@ -30,11 +30,13 @@ const (
 	ReasonMissingAtStripe = "missing_at_stripe"
 	// ReasonCancelling: declined on session, and its PaymentIntent, which the customer could still confirm, is being cancelled.
 	ReasonCancelling = "cancelling_declined"
-	ReasonReplayed   = "replayed"             // an operator took it up again
-	ReasonDiscarded  = "discarded"            // an operator gave it up
-	ReasonResolved   = "resolved_by_operator" // a person decided; what the person said of it follows
-	ReasonRewound    = "rewound"              // the database was restored: what was sent since is not known
-	ReasonPaused     = "paused"               // shown, never stored: an operator holds it back
+	// ReasonCancelRefused: Stripe does not cancel it, and its customer could still confirm it.
+	ReasonCancelRefused = "cancel_refused"
+	ReasonReplayed      = "replayed"             // an operator took it up again
+	ReasonDiscarded     = "discarded"            // an operator gave it up
+	ReasonResolved      = "resolved_by_operator" // a person decided; what the person said of it follows
+	ReasonRewound       = "rewound"              // the database was restored: what was sent since is not known
+	ReasonPaused        = "paused"               // shown, never stored: an operator holds it back
 )
 
 // Transition is what Decide makes of an observation: the next stored state, whether and when somebody must act again, and what is told.

@@ -150,7 +150,7 @@ func (b *stripeBench) submit(p payments.Payment, kind payments.ObservationKind) 
 func (b *stripeBench) settles(p payments.Payment, kind payments.ObservationKind, status payments.Status) payments.Observation {
 	b.t.Helper()
 	o := b.submit(p, kind)
-	t, err := payments.Decide(p, o, b.Now(), 20)
+	t, err := payments.Decide(p, o, b.Now(), payments.Policy{TriesMax: 20})
 	if err != nil || t.Status != status {
 		b.t.Errorf("decided %s (%s), %v; want %s", t.Status, t.Reason, err, status)
 	}

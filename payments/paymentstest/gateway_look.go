@@ -47,7 +47,7 @@ func (b *stripeBench) lookAbsent() {
 		b.finds(p, "")
 		// What is looked up and not there may be sent: Decide says so within the window.
 		o := payments.Observation{Kind: payments.ObservedRecords, Account: b.account}
-		if t, err := payments.Decide(p, o, b.Now(), 20); err != nil || !t.ThenSend {
+		if t, err := payments.Decide(p, o, b.Now(), payments.Policy{TriesMax: 20}); err != nil || !t.ThenSend {
 			b.t.Errorf("absence is decided as %+v, %v", t, err)
 		}
 	}

@@ -68,7 +68,7 @@ func (b *stripeBench) declined() {
 			b.t.Errorf("%s: the failure is %+v, want card_declined, %s", name, o.Failure, decline)
 		}
 		found := b.finds(b.inDoubt(p), o.Object.ID)
-		if t, err := payments.Decide(b.inDoubt(p), payments.Observation{Kind: payments.ObservedRecords, Account: b.account, Found: []payments.PaymentIntent{found}}, b.Now(), 20); err != nil || t.Status != payments.StatusFailed {
+		if t, err := payments.Decide(b.inDoubt(p), payments.Observation{Kind: payments.ObservedRecords, Account: b.account, Found: []payments.PaymentIntent{found}}, b.Now(), payments.Policy{TriesMax: 20}); err != nil || t.Status != payments.StatusFailed {
 			b.t.Errorf("%s: Stripe's records are decided as %s, %v", name, t.Status, err)
 		}
 	}
@@ -114,7 +114,7 @@ func (b *stripeBench) secondCall() {
 	if !second.Replayed || second.Object.ID != first.Object.ID {
 		b.t.Errorf("the second answer is %+v (replayed: %v), the first %+v", second.Object, second.Replayed, first.Object)
 	}
-	if t, err := payments.Decide(p, second, b.Now(), 20); err != nil || t.Status != payments.StatusSucceeded {
+	if t, err := payments.Decide(p, second, b.Now(), payments.Policy{TriesMax: 20}); err != nil || t.Status != payments.StatusSucceeded {
 		b.t.Errorf("the second answer is decided as %s (%s), %v", t.Status, t.Reason, err)
 	}
 	b.finds(p, first.Object.ID)
@@ -137,7 +137,7 @@ func (b *stripeBench) parameterConflict() {
 	other := b.inDoubt(p)
 	other.Amount++
 	o := b.submit(other, payments.ObservedKeyConflict)
-	if t, err := payments.Decide(other, o, b.Now(), 20); err != nil || t.Status != payments.StatusUnknown {
+	if t, err := payments.Decide(other, o, b.Now(), payments.Policy{TriesMax: 20}); err != nil || t.Status != payments.StatusUnknown {
 		b.t.Errorf("a conflict is decided as %s, %v; want unknown", t.Status, err)
 	}
 	b.asked(p, ptr(b.finds(b.inDoubt(p), first.Object.ID)), payments.StripeSucceeded)

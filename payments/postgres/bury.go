@@ -54,6 +54,8 @@ func (s *Store) buryChange(p payments.Payment, token payments.Token, letter paym
 	switch {
 	case p.Status == payments.StatusPending:
 		t.Status, t.InDoubt = payments.StatusPending, p.InDoubt
+	case p.Cancelling(): // looked up, it is found to be declined, and its cancel goes on
+		t.Status, t.InDoubt, t.Failure = payments.StatusUnknown, true, p.Failure
 	case p.InDoubt || p.Status == payments.StatusUnknown:
 		t.Status, t.InDoubt, t.AbsentAt = payments.StatusUnknown, true, p.AbsentAt
 	}

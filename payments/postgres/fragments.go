@@ -120,7 +120,7 @@ const (
 
 // give is how tickets that are locked (tenant_id, payment_id, place, and the account that they are pinned to if they are to none) are given to the
 // caller. Where no send is in doubt, the first one that may be is this one: what was sent before is known not to have been executed. Where no
-// account is known nothing may be sent, so that no send is in doubt either.
+// account is known nothing may be sent, so that no send is in doubt either; nor is one while a declined payment is being canceled.
 const give = `given AS (
     SELECT l.tenant_id, l.payment_id, l.place, l.account, l.livemode, ($4::bytea[])[row_number() OVER (ORDER BY l.place)] AS token FROM locked l
 ),
@@ -139,6 +139,7 @@ submitting AS (
     UPDATE payments p SET first_submit_at = clock.now, last_submit_at = clock.now, in_doubt = true,
         stripe_account = coalesce(p.stripe_account, b.account), livemode = CASE WHEN p.stripe_account IS NULL THEN b.account_livemode ELSE p.livemode END
     FROM before b, clock WHERE p.tenant_id = b.tenant_id AND p.id = b.id AND NOT b.in_doubt AND b.status NOT IN ('unknown', 'pending')
+        AND NOT (b.status = 'waiting' AND coalesce(b.reason, '') = 'cancelling_declined')
         AND coalesce(b.stripe_account, b.account) IS NOT NULL
 )`
 

@@ -400,7 +400,7 @@ func TestSlowAccountHoldsUpNobody(t *testing.T) {
 	if o.Kind != payments.ObservedAccountUnknown || !strings.Contains(o.Detail, "is being read") || o.Account != (payments.Account{ID: keyedAccount}) {
 		t.Errorf("a payment of the tenant: %s (%s) at %+v", o.Kind, o.Detail, o.Account)
 	}
-	decided, err := payments.Decide(testPayment(), o, b.Now(), 20)
+	decided, err := payments.Decide(testPayment(), o, b.Now(), payments.Policy{TriesMax: 20})
 	if err != nil || decided.Status != payments.StatusWaiting || decided.Reason != payments.ReasonAccountUnknown || !decided.ClearSubmit || decided.CountTry {
 		t.Errorf("it is decided as %+v, %v", decided, err)
 	}

@@ -106,7 +106,7 @@ func TestSimulatorOutcomes(t *testing.T) {
 		o := s.submits(t, p, c.kind)
 		first := p
 		first.FirstSubmitAt, first.LastSubmitAt = time.Time{}, time.Time{}
-		decided, err := payments.Decide(first, o, s.Now(), 20)
+		decided, err := payments.Decide(first, o, s.Now(), payments.Policy{TriesMax: 20})
 		if err != nil || decided.Status != c.status {
 			t.Errorf("%s: %s is decided as %s (%s), %v, want %s", name, o.Kind, decided.Status, decided.Reason, err, c.status)
 		}
