@@ -59,6 +59,7 @@ func Store(t *testing.T, open func(t *testing.T) Database) {
 		{"TakeAmongMany", (*storeBench).takeRace},
 		{"TakeoverCountsAbandoned", (*storeBench).takeover},
 		{"TakeKeepsThePinnedAccount", (*storeBench).takeKeepsAccount},
+		{"TakeACancellation", (*storeBench).takeCancellation},
 		{"Throttle", (*storeBench).throttle},
 		{"RecordOutcome", (*storeBench).recordOutcome},
 		{"RecordWithAStaleToken", (*storeBench).recordStale},

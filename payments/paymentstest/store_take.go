@@ -225,3 +225,30 @@ func (b *storeBench) throttle() {
 	}
 	b.claim("another")
 }
+
+// takeCancellation: whoever cancels the PaymentIntent of an on-session decline sends nothing that could charge, so that nothing is in doubt, the
+// time of the send that was declined stands, and an owner that vanished leaves a cancel to be repeated.
+func (b *storeBench) takeCancellation() {
+	c := b.claim("k")
+	sent := b.Now()
+	object := *charged(c.Payment).Object
+	object.Status, object.AmountReceived, object.LatestCharge = payments.StripeRequiresPaymentMethod, 0, ""
+	failure := &payments.Failure{Code: "card_declined"}
+	b.record(c, payments.Transition{Status: payments.StatusWaiting, Reason: payments.ReasonCancelling, Failure: failure, Object: &object}, 0)
+	for abandoned := range 2 {
+		b.Advance(lease)
+		c = b.takeOne()
+		if !c.Payment.Cancelling() || c.Payment.StripePaymentIntent != object.ID || c.Payment.Failure == nil || *c.Payment.Failure != *failure || c.Abandoned != abandoned {
+			b.t.Errorf("the claim: %+v", c)
+		}
+		if p := b.stored(c.Payment); p.InDoubt || !p.FirstSubmitAt.Equal(sent) || !p.LastSubmitAt.Equal(sent) || !p.Owned {
+			b.t.Errorf("stored: %+v", p)
+		}
+	}
+	if err := b.Store.BuryPayment(b.ctx, c, payments.DeadLetter{Reason: payments.ReasonWorkerKilled, Message: "killed"}, 0); err != nil {
+		b.t.Fatal(err)
+	}
+	if p := b.stored(c.Payment); p.Status != payments.StatusUnknown || !p.InDoubt || p.StripePaymentIntent != object.ID || !p.FirstSubmitAt.Equal(sent) {
+		b.t.Errorf("given up while its customer could still confirm it: %+v", p)
+	}
+}

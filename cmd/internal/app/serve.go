@@ -248,7 +248,7 @@ func (v *service) build() (err error) {
 	})
 	processor := &payments.Processor{
 		Store: v.store, Gateway: v.accounts, Clock: SystemClock{}, Namespace: s.Namespace, Lease: s.Lease, CallTimeout: s.StripeTimeout,
-		TriesMax: s.MaxTries, Backoff: s.Backoff(), OnStep: v.options.OnStep, OnObservation: v.observed,
+		TriesMax: s.MaxTries, ResubmitAfterAbsent: s.ResubmitAfterAbsent, Backoff: s.Backoff(), OnStep: v.options.OnStep, OnObservation: v.observed,
 	}
 	v.worker, err = consumer.New(consumer.Config{
 		JetStream: v.js, Subjects: subjects, Store: v.store, Batches: v.store, Processor: processor, Clock: SystemClock{}, Concurrency: s.Concurrency, Lease: s.Lease,

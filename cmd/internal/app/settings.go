@@ -48,8 +48,10 @@ type Settings struct {
 	RetryMax    time.Duration
 	LookWithin  time.Duration
 	MaxTries    int
-	DrainBudget time.Duration
-	LogLevel    string
+	// ResubmitAfterAbsent submits a payment again whose absence at Stripe is proven, instead of leaving it to a person.
+	ResubmitAfterAbsent bool
+	DrainBudget         time.Duration
+	LogLevel            string
 }
 
 // setting is one row of the table of settings: its name, default and meaning, and how its text gets into Settings.
@@ -92,6 +94,7 @@ var table = []setting{
 	{"ONCEPAY_RETRY_MAX", "5m", "upper bound of the wait before any retry", false, duration(func(s *Settings) *time.Duration { return &s.RetryMax }, time.Millisecond, 24*time.Hour)},
 	{"ONCEPAY_LOOK_WITHIN", "2s", "the first look-up comes within this time of an unknown answer", false, duration(func(s *Settings) *time.Duration { return &s.LookWithin }, time.Millisecond, time.Hour)},
 	{"ONCEPAY_MAX_TRIES", "20", "answers that prove that nothing was executed, before a payment stalls", false, number(func(s *Settings) *int { return &s.MaxTries }, 1, 1_000_000)},
+	{"ONCEPAY_RESUBMIT_AFTER_ABSENT", "false", "true: a payment in doubt of which Stripe proves to have nothing is submitted again; false: a person decides (needs_review)", false, boolean(func(s *Settings) *bool { return &s.ResubmitAfterAbsent })},
 	{"ONCEPAY_DRAIN", "50s", "how long a stopping process may finish what is in flight", false, duration(func(s *Settings) *time.Duration { return &s.DrainBudget }, time.Second, time.Hour)},
 	{"ONCEPAY_LOG_LEVEL", "info", "debug, info, warn or error", false, oneOf(func(s *Settings) *string { return &s.LogLevel }, "debug", "info", "warn", "error")},
 }
