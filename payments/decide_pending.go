@@ -21,7 +21,7 @@ func decidePending(p Payment, o Observation, now time.Time) Transition {
 		}
 	}
 	t := stillPending(p, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter})
-	if foreign(p, o.Account) {
+	if o.Account.ID != "" && foreign(p, o.Account) {
 		t.Reason, t.Delay = ReasonAccountChanged, Delay{Long: true} // only a person can mend it, who must see it
 	}
 	return t

@@ -60,6 +60,13 @@ func TestModule(t *testing.T) {
 			}
 			return StateMachine(string(page))
 		},
+		"failure policy": func(t *testing.T) []Finding {
+			page, err := os.ReadFile(filepath.Join(root, FailurePolicyFile))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			return FailurePolicy(string(page))
+		},
 	}
 	for name, rule := range rules {
 		t.Run(name, func(t *testing.T) {

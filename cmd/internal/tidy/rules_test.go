@@ -312,6 +312,9 @@ func TestMachinePaths(t *testing.T) {
 
 func TestStateMachine(t *testing.T) {
 	t.Parallel()
+	compare := func(page, want string) []Finding {
+		return compare(page, want, Finding{File: StateMachineFile, Text: StateMachine("")[0].Text})
+	}
 	wants(t, compare("a\nb\nc\n", "a\nb\nc\n"))
 	wants(t, compare("a\nb\nc\n", "a\nx\nc\n"), "docs/STATE_MACHINE.md:2: differs from payments/status.go; regenerate it: go run ./cmd/internal/tidy/statemachine > docs/STATE_MACHINE.md")
 	wants(t, compare("", "a\n"), "docs/STATE_MACHINE.md:1: ")

@@ -10,9 +10,24 @@ import (
 const StateMachineFile = "docs/STATE_MACHINE.md"
 
 // StateMachine compares the page's text with what payments/status.go says now.
-func StateMachine(page string) []Finding { return compare(page, payments.StateMachineMarkdown()) }
+func StateMachine(page string) []Finding {
+	return compare(page, payments.StateMachineMarkdown(), Finding{
+		File: StateMachineFile, Text: "differs from payments/status.go; regenerate it: go run ./cmd/internal/tidy/statemachine > " + StateMachineFile,
+	})
+}
 
-func compare(page, want string) []Finding {
+// FailurePolicyFile is the page that payments/policy.go generates.
+const FailurePolicyFile = "docs/FAILURE_POLICY.md"
+
+// FailurePolicy compares the page's text with what payments.Decide says now.
+func FailurePolicy(page string) []Finding {
+	return compare(page, payments.FailurePolicyMarkdown(), Finding{
+		File: FailurePolicyFile, Text: "differs from what payments.Decide says; regenerate it: go run ./cmd/internal/tidy/failurepolicy > " + FailurePolicyFile,
+	})
+}
+
+// compare returns what is found at the first line that differs.
+func compare(page, want string, found Finding) []Finding {
 	if page == want {
 		return nil
 	}
@@ -21,5 +36,6 @@ func compare(page, want string) []Finding {
 	for line < len(have) && line < len(should) && have[line] == should[line] {
 		line++
 	}
-	return []Finding{{File: StateMachineFile, Line: line + 1, Text: "differs from payments/status.go; regenerate it: go run ./cmd/internal/tidy/statemachine > " + StateMachineFile}}
+	found.Line = line + 1
+	return []Finding{found}
 }
