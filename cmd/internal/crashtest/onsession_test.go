@@ -23,7 +23,7 @@ func (g *quickCustomer) Cancel(ctx context.Context, s payments.Submission) payme
 	return g.Gateway.Cancel(ctx, s)
 }
 
-// TestOnSessionDecline: what is declined with its customer there fails once its PaymentIntent is canceled, even after expires_at would be; and
+// TestOnSessionDecline: what is declined with its customer there fails once its PaymentIntent is canceled; and
 // should the customer be faster, it is what Stripe says: charged, once.
 func TestOnSessionDecline(t *testing.T) {
 	t.Parallel()
