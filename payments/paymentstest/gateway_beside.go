@@ -42,7 +42,7 @@ func (b *stripeBench) lookInEvents() {
 	if len(found) != 1 || found[0].ID != id || found[0].Customer != "" || found[0].Status != payments.StripeSucceeded {
 		b.t.Fatalf("Stripe's records show %+v, want %s alone", found, id)
 	}
-	t, err := payments.Decide(p, payments.Observation{Kind: payments.ObservedRecords, Account: b.account, Found: found}, b.Now(), 20)
+	t, err := payments.Decide(p, payments.Observation{Kind: payments.ObservedRecords, Account: b.account, Found: found}, b.Now(), payments.Policy{TriesMax: 20})
 	if err != nil || t.Status != payments.StatusNeedsReview {
 		b.t.Errorf("decided as %s (%s), %v", t.Status, t.Reason, err)
 	}
@@ -61,7 +61,7 @@ func (b *stripeBench) detached() {
 		b.t.Errorf("the failure is %+v", o.Failure)
 	}
 	// Had an earlier send of it been in doubt, the refusal would prove nothing.
-	if t, err := payments.Decide(b.inDoubt(late), o, b.Now(), 20); err != nil || t.Status != payments.StatusUnknown {
+	if t, err := payments.Decide(b.inDoubt(late), o, b.Now(), payments.Policy{TriesMax: 20}); err != nil || t.Status != payments.StatusUnknown {
 		b.t.Errorf("in doubt, the refusal is decided as %s (%s), %v", t.Status, t.Reason, err)
 	}
 	b.finds(b.inDoubt(late), "")

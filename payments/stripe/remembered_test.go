@@ -61,7 +61,7 @@ func (s sim) fault(t *testing.T, fault string) {
 func (s sim) decides(t *testing.T, p payments.Payment, o payments.Observation) payments.Transition {
 	t.Helper()
 	p.InDoubt = true
-	d, err := payments.Decide(p, o, s.Now(), 20)
+	d, err := payments.Decide(p, o, s.Now(), payments.Policy{TriesMax: 20})
 	if err != nil {
 		t.Fatal(err)
 	}

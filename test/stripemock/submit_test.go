@@ -94,7 +94,7 @@ func (s *session) submits(t tester, i payments.Intent) {
 		t.Fatalf("observed %s (%s): %s", o.Kind, o.Detail, strings.Join(s.complaints(), "; "))
 	}
 	// stripe-mock confirms nothing, so the PaymentIntent is one that is still being confirmed: to be looked at again, not in disagreement.
-	done, err := payments.Decide(p, o, time.Now(), 20)
+	done, err := payments.Decide(p, o, time.Now(), payments.Policy{TriesMax: 20})
 	if err != nil || done.Status != payments.StatusUnknown || done.Reason != payments.ReasonConfirming {
 		t.Errorf("decided %s (%s), %v; the object is %+v", done.Status, done.Reason, err, o.Object)
 	}
