@@ -50,11 +50,12 @@ func (a *batchAttempt) inserted(rows pgx.Rows) error {
 	for rows.Next() {
 		var child []byte
 		var outbox int64
-		if err := rows.Scan(&a.now, &child, &outbox); err != nil {
+		var rewound bool
+		if err := rows.Scan(&a.now, &child, &outbox, &rewound); err != nil {
 			return err
 		}
 		a.created, a.now = true, a.now.UTC()
-		if child != nil {
+		if child != nil && !rewound { // what Stripe knows is read as it stands; the outbox brings its message
 			var id payments.ID
 			copy(id[:], child)
 			a.fresh[id] = outbox

@@ -20,6 +20,7 @@ type admitting struct {
 	rows    map[key]*row       // what is there now
 	now     map[key]time.Time  // the store's time at which that was read or written
 	fresh   map[key]bool       // inserted by this attempt
+	short   map[key]bool       // and given no token for want of budget
 
 	messages []payments.OutboxItem // of rows that this attempt inserted and that are to be announced
 
@@ -33,6 +34,7 @@ type admitting struct {
 func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.Result[*payments.Admission], error) {
 	f := &admitting{
 		batch: batch, first: map[key]*admission{}, rows: make(map[key]*row, len(batch)), now: make(map[key]time.Time, len(batch)), fresh: map[key]bool{},
+		short: map[key]bool{},
 	}
 	began := s.wall()
 	tenants := make([]string, len(batch))

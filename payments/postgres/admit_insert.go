@@ -50,39 +50,40 @@ func (s *Store) queueInserts(b *pgx.Batch, f *admitting) {
 		return
 	}
 	b.Queue(query("admit"), columns...).Query(func(rows pgx.Rows) error {
-		return f.inserted(rows, s.opts.RequestVersion, false)
+		return f.inserted(rows, s.opts.RequestVersion)
 	})
 }
 
-// inserted takes up the rows of this flush. paced: each says whether it was given its token; else all have that asked for one.
-func (f *admitting) inserted(rows pgx.Rows, requestVersion int, paced bool) error {
+// inserted takes up the rows of this flush. Each says whether it was given its token, whether it begins as one that Stripe knows, and whether it got no
+// token for want of budget.
+func (f *admitting) inserted(rows pgx.Rows, requestVersion int) error {
 	for rows.Next() {
 		var k key
 		var id []byte
 		var now time.Time
-		var given bool
-		targets := []any{&k.tenant, &id, &now, &given}
-		if !paced {
-			targets = targets[:3]
-		}
-		if err := rows.Scan(targets...); err != nil {
+		var given, rewound, short bool
+		if err := rows.Scan(&k.tenant, &id, &now, &given, &rewound, &short); err != nil {
 			return err
 		}
 		copy(k.id[:], id)
-		if err := f.takeUp(k, now, requestVersion, given || !paced); err != nil {
+		f.short[k] = short
+		if err := f.takeUp(k, now, requestVersion, given, rewound); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
 }
 
-// takeUp notes that the row of a key is this flush's.
-func (f *admitting) takeUp(k key, now time.Time, requestVersion int, given bool) error {
+// takeUp notes that the row of a key is this flush's. What stands in one that Stripe knows is read.
+func (f *admitting) takeUp(k key, now time.Time, requestVersion int, given, rewound bool) error {
 	a := f.first[k]
 	if a == nil {
 		return fmt.Errorf("%w: a row that nobody asked for", errMapping)
 	}
-	r := a.fresh(now.UTC(), requestVersion, f.asks(a) && given)
-	f.rows[k], f.now[k], f.fresh[k] = &r, now.UTC(), true
+	f.now[k], f.fresh[k] = now.UTC(), true
+	if !rewound {
+		r := a.fresh(now.UTC(), requestVersion, f.asks(a) && given)
+		f.rows[k] = &r
+	}
 	return nil
 }

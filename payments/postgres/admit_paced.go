@@ -46,7 +46,7 @@ func (s *Store) queuePaced(b *pgx.Batch, f *admitting, keys []key, columns []any
 	}
 	ids, livemodes := accountArrays(f.paying)
 	b.Queue(query("admit_paced"), append(columns, arrivals, s.opts.Rate)...).Query(func(rows pgx.Rows) error {
-		return f.inserted(rows, s.opts.RequestVersion, true)
+		return f.inserted(rows, s.opts.RequestVersion)
 	})
 	b.Queue(query("budgets"), ids, livemodes, s.now(), s.opts.Rate).Query(func(rows pgx.Rows) error {
 		f.budgets = make(map[payments.Account]budget, len(f.paying))
@@ -62,13 +62,17 @@ func (s *Store) queuePaced(b *pgx.Batch, f *admitting, keys []key, columns []any
 	})
 }
 
-// wait is how long the budget of a request that was stored and not given its token has no room; 0: it asked for none.
+// wait is how long the budget of a request that was stored and not given its token has no room, or when to ask again where that is not why; 0: it
+// asked for none.
 func (f *admitting) wait(a *admission) time.Duration {
 	if !a.Claim {
 		return 0
 	}
 	if wait := f.held[a.key()]; wait > 0 {
 		return min(max(wait, waitMin), time.Second) // a budget that was locked may be free again long before
+	}
+	if !f.short[a.key()] {
+		return pausePoll // paused, or to be looked up first
 	}
 	left, there := f.budgets[a.Account]
 	if !there {
@@ -90,7 +94,7 @@ func (s *Store) noteBudgets(f *admitting) {
 	}
 	now := s.wall()
 	for k, a := range f.first {
-		if f.fresh[k] && f.asks(a) && !f.rows[k].holds(a.Token) {
+		if f.fresh[k] && f.asks(a) && f.short[k] {
 			s.budgets.ranOut(a.Account, a.Lane, now.Add(min(f.wait(a), lockedPause)))
 		}
 	}

@@ -59,23 +59,24 @@ func (f *admitting) insertedAndAnnounced(rows pgx.Rows, requestVersion int) erro
 		var k key
 		var id []byte
 		var now time.Time
+		var given, rewound bool
 		var number int64
-		if err := rows.Scan(&k.tenant, &id, &now, &number); err != nil {
+		if err := rows.Scan(&k.tenant, &id, &now, &given, &rewound, &number); err != nil {
 			return err
 		}
 		copy(k.id[:], id)
 		if number > 0 {
 			outbox[k] = number
-		} else if err := f.takeUp(k, now, requestVersion, true); err != nil {
+		} else if err := f.takeUp(k, now, requestVersion, given, rewound); err != nil {
 			return err
 		}
 	}
 	for k, number := range outbox {
-		a, r := f.first[k], f.rows[k]
-		if a == nil || r == nil {
+		a := f.first[k]
+		if a == nil || !f.fresh[k] {
 			return fmt.Errorf("%w: an announcement of a row that was not inserted", errMapping)
 		}
-		f.messages = append(f.messages, announcedItem(number, &r.payment, a.announced))
+		f.messages = append(f.messages, announcedItem(number, &payments.Payment{Intent: a.Intent, ID: a.id, Lane: a.Lane}, a.announced))
 	}
 	slices.SortFunc(f.messages, func(a, b payments.OutboxItem) int { return cmp.Compare(a.ID, b.ID) })
 	return rows.Err()
@@ -109,11 +110,11 @@ func (s *Store) queueAnnounce(b *pgx.Batch, f *admitting) {
 				return err
 			}
 			copy(k.id[:], id)
-			a, r := f.first[k], f.rows[k]
-			if a == nil || r == nil {
+			a := f.first[k]
+			if a == nil || !f.fresh[k] {
 				return fmt.Errorf("%w: an announcement of a row that was not inserted", errMapping)
 			}
-			f.messages = append(f.messages, announcedItem(outbox, &r.payment, a.announced))
+			f.messages = append(f.messages, announcedItem(outbox, &payments.Payment{Intent: a.Intent, ID: a.id, Lane: a.Lane}, a.announced))
 		}
 		return rows.Err()
 	})

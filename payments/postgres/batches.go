@@ -194,5 +194,5 @@ func (s *Store) FindMany(ctx context.Context, tenants []string, ids []payments.I
 	for i := range rows {
 		found[i] = rows[i].payment
 	}
-	return found, nil
+	return found, s.showPaused(ctx, found)
 }

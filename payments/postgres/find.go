@@ -32,7 +32,9 @@ func (s *Store) findOne(ctx context.Context, id payments.ID, statement string, p
 	if len(rows) == 0 {
 		return payments.Payment{}, notFound(id)
 	}
-	return rows[0].payment, nil
+	list := []payments.Payment{rows[0].payment}
+	err = s.showPaused(ctx, list)
+	return list[0], err
 }
 
 // read runs a statement that returns {payment} and {ticket}.

@@ -28,6 +28,8 @@ var fragments = strings.NewReplacer(
 	"{batch}", `b.tenant_id, b.id, b.idempotency_key, coalesce(b.parent, ''), b.count, b.created_at, b.completed_at`,
 	"{child}", childID,
 	"{stored}", stored,
+	"{input paced}", askedInput("arrival, "),
+	"{at stripe}", atStripe,
 	"{tenant}", `t.id, coalesce(t.stripe_account, ''), coalesce(t.stripe_key_ref, ''), coalesce(t.account, ''), coalesce(t.livemode, false),
     t.created_at`,
 	"{ticket statuses}", quoted(payments.TicketStatuses()),
@@ -67,21 +69,26 @@ var fragments = strings.NewReplacer(
 )
 
 // stored inserts the payments of a flush, in the order of the arrays: input is what was given, stored what was new.
-const stored = `input AS (
+//
+// asked is what the caller gave. Who is paused gets no token, nor does a payment of which Stripe has PaymentIntents although its row is new: the
+// database was restored, and that payment begins as one that may have been charged.
+var stored = `asked AS (
     SELECT * FROM unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::int2[], $6::bytea[], $7::bigint[], $8::text[], $9::text[],
         $10::bool[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::text[], $16::bool[], $17::bytea[], $18::bigint[])
     WITH ORDINALITY AS u(tenant_id, id, idempotency_key, kind, lane, fingerprint, amount, currency, capture_method,
         off_session, customer, payment_method, details, expires_at, stripe_account, livemode, token, lease_us, ord)
 ),
 clock AS (SELECT coalesce($21::timestamptz, now()) AS now),
+` + askedInput("") + `,
 stored AS (
     INSERT INTO payments (tenant_id, id, idempotency_key, kind, lane, status, request_version, fingerprint, fingerprint_version, amount,
         currency, capture_method, off_session, customer, payment_method, details, expires_at, stripe_account, livemode,
         in_doubt, first_submit_at, last_submit_at, created_at, updated_at)
-    SELECT tenant_id, id, idempotency_key, kind, lane, 'received', $19::int2, fingerprint, $20::int2, amount,
+    SELECT tenant_id, id, idempotency_key, kind, lane, CASE WHEN rewound THEN 'unknown' ELSE 'received' END, $19::int2, fingerprint, $20::int2, amount,
         currency, capture_method, off_session, nullif(customer, ''), nullif(payment_method, ''), nullif(details, '')::json, expires_at,
-        nullif(stripe_account, ''), livemode, token IS NOT NULL,
-        CASE WHEN token IS NOT NULL THEN clock.now END, CASE WHEN token IS NOT NULL THEN clock.now END, clock.now, clock.now
+        nullif(stripe_account, ''), livemode, rewound OR token IS NOT NULL,
+        CASE WHEN rewound THEN first_at WHEN token IS NOT NULL THEN clock.now END,
+        CASE WHEN rewound THEN last_at WHEN token IS NOT NULL THEN clock.now END, clock.now, clock.now
     FROM input, clock ORDER BY ord
     ON CONFLICT DO NOTHING -- by any unique index: with one named, the other fails the statement where two writers meet (1 in 100 such flushes)
     RETURNING tenant_id, id
@@ -101,6 +108,29 @@ const matches = `($1::text IS NULL OR d.tenant_id = $1) AND ($2::text IS NULL OR
 
 // lettersPayment is the id of the payment that a dead letter d names, whether or not there is one; null for a letter without tenant or key.
 const lettersPayment = `coalesce(d.payment_id, substr(sha256(convert_to(d.tenant_id, 'UTF8') || '\x00'::bytea || convert_to(d.idempotency_key, 'UTF8')), 1, 16))`
+
+// atStripe are the PaymentIntents of a payment a that a rewind has found. The table is nearly always empty, and then no row is asked for.
+const atStripe = `SELECT min(o.created_at) AS first_at, max(o.created_at) AS last_at, min(o.stripe_account) AS stripe_account, bool_or(o.livemode) AS livemode
+        FROM stripe_objects o WHERE (SELECT EXISTS (SELECT FROM stripe_objects)) AND o.tenant_id = a.tenant_id AND o.payment_id = a.id
+        GROUP BY o.tenant_id`
+
+// askedInput is asked without the tokens of those who get none.
+func askedInput(more string) string {
+	return `paused AS MATERIALIZED (SELECT p.tenant_id, p.account FROM pauses p, clock WHERE p.until IS NULL OR p.until > clock.now),
+input AS MATERIALIZED (
+    SELECT a.tenant_id, a.id, a.idempotency_key, a.kind, a.lane, a.fingerprint, a.amount, a.currency, a.capture_method, a.off_session, a.customer,
+        a.payment_method, a.details, a.expires_at, ` + more + `a.ord, o.first_at, o.last_at, o.first_at IS NOT NULL AS rewound,
+        CASE WHEN o.first_at IS NOT NULL THEN o.stripe_account WHEN NOT a.held THEN a.stripe_account END AS stripe_account,
+        CASE WHEN o.first_at IS NOT NULL THEN o.livemode ELSE a.livemode AND NOT a.held END AS livemode,
+        CASE WHEN o.first_at IS NULL AND NOT a.held THEN a.token END AS token,
+        CASE WHEN o.first_at IS NULL AND NOT a.held THEN a.lease_us ELSE 0 END AS lease_us
+    FROM (
+        SELECT a.*, CASE WHEN NOT (SELECT EXISTS (SELECT FROM paused)) THEN false ELSE EXISTS (
+            SELECT FROM paused h WHERE (h.tenant_id IS NULL OR h.tenant_id = a.tenant_id) AND (h.account IS NULL OR h.account = a.stripe_account)) END AS held
+        FROM asked a) a
+    LEFT JOIN LATERAL (` + atStripe + `) o ON true
+)`
+}
 
 // childID is the id of the i-th child of a batch b: payments.NewID of its key. By its id every plan finds it through the primary key.
 const childID = `substr(sha256(convert_to(b.tenant_id, 'UTF8') || '\x00'::bytea || convert_to(b.idempotency_key || '` + payments.ChildSeparator + `' || i, 'UTF8')), 1, 16)`

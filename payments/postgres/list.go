@@ -33,11 +33,11 @@ func (s *Store) List(ctx context.Context, r payments.ListRequest) (page []paymen
 	for i, found := range rows {
 		if i == limit {
 			last := page[limit-1]
-			return page, cursor{last.CreatedAt, string(last.ID[:]), last.TenantID}.encode(), nil
+			return page, cursor{last.CreatedAt, string(last.ID[:]), last.TenantID}.encode(), s.showPaused(ctx, page)
 		}
 		page = append(page, found.payment)
 	}
-	return page, "", nil
+	return page, "", s.showPaused(ctx, page)
 }
 
 // listOne is the list of the one payment that a tenant's key can name; an index leads to it.

@@ -60,6 +60,8 @@ var privileges = map[string]string{
 	"installation":   "SELECT, INSERT",
 	"rate_budgets":   "SELECT, INSERT, UPDATE",
 	"audit":          "SELECT, INSERT",
+	"pauses":         "SELECT, INSERT, UPDATE, DELETE",
+	"stripe_objects": "SELECT, INSERT, UPDATE, DELETE",
 	"replays":        "SELECT, INSERT, UPDATE",
 	"replay_items":   "SELECT, INSERT, UPDATE",
 }

@@ -23,13 +23,15 @@ input AS (
 ),
 stored AS (
     INSERT INTO payments (tenant_id, id, idempotency_key, kind, lane, status, request_version, fingerprint, fingerprint_version, amount,
-        currency, capture_method, off_session, customer, payment_method, details, expires_at, batch_id, created_at, updated_at)
-    SELECT $1::text, id, idempotency_key, kind, 2, 'received', $7::int2, fingerprint, $9::int2, amount,
+        currency, capture_method, off_session, customer, payment_method, details, expires_at, stripe_account, livemode,
+        in_doubt, first_submit_at, last_submit_at, batch_id, created_at, updated_at)
+    SELECT a.tenant_id, id, idempotency_key, kind, 2, CASE WHEN o.first_at IS NULL THEN 'received' ELSE 'unknown' END, $7::int2, fingerprint, $9::int2, amount,
         currency, capture_method, off_session, nullif(customer, ''), nullif(payment_method, ''), nullif(details, '')::json, expires_at,
+        o.stripe_account, coalesce(o.livemode, false), o.first_at IS NOT NULL, o.first_at, o.last_at,
         'bat_' || encode($2::bytea, 'hex'), clock.now, clock.now
-    FROM input, clock WHERE EXISTS (SELECT FROM batch) ORDER BY ord
+    FROM (SELECT $1::text AS tenant_id, i.* FROM input i) a LEFT JOIN LATERAL ({at stripe}) o ON true, clock WHERE EXISTS (SELECT FROM batch) ORDER BY ord
     ON CONFLICT DO NOTHING -- see admit.sql
-    RETURNING id
+    RETURNING id, status <> 'received' AS rewound
 ),
 inserted AS MATERIALIZED (SELECT id, ord FROM input i WHERE (i.id IN (SELECT id FROM stored)) IS TRUE), -- not a join: see admit.sql
 ticket AS (
@@ -40,4 +42,6 @@ announced AS (
     SELECT 2, $1::text, id, clock.now + nullif($10::bigint, 0) * interval '1 microsecond' FROM inserted, clock ORDER BY ord
     RETURNING id, payment_id
 )
-SELECT clock.now, a.payment_id, coalesce(a.id, 0) FROM clock CROSS JOIN batch LEFT JOIN announced a ON true
+SELECT clock.now, a.payment_id, coalesce(a.id, 0),
+    (SELECT EXISTS (SELECT FROM stripe_objects)) AND EXISTS (SELECT FROM stored s WHERE s.id = a.payment_id AND s.rewound)
+FROM clock CROSS JOIN batch LEFT JOIN announced a ON true

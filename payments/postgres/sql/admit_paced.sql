@@ -5,13 +5,14 @@
 --
 -- Interactive requests come first, then bulk, each in the order of their arrival. While tickets of its lane wait for tokens, or interactive ones, a
 -- new request gets none: whoever has a backlog in the stream would overtake what waits in the table, where accounts and tenants are served in turn.
-WITH input AS (
+WITH asked AS (
     SELECT * FROM unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::int2[], $6::bytea[], $7::bigint[], $8::text[], $9::text[],
         $10::bool[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::text[], $16::bool[], $17::bytea[], $18::bigint[], $22::int[])
     WITH ORDINALITY AS u(tenant_id, id, idempotency_key, kind, lane, fingerprint, amount, currency, capture_method,
         off_session, customer, payment_method, details, expires_at, stripe_account, livemode, token, lease_us, arrival, ord)
 ),
 clock AS (SELECT coalesce($21::timestamptz, now()) AS now, $23::float8 AS setting),
+{input paced},
 ranked AS MATERIALIZED (
     SELECT i.*, i.token IS NOT NULL AND p.id IS NULL AS wants,
         row_number() OVER (PARTITION BY i.stripe_account, i.livemode, i.token IS NOT NULL AND p.id IS NULL ORDER BY i.lane, i.arrival) AS place
@@ -36,10 +37,10 @@ stored AS (
     INSERT INTO payments (tenant_id, id, idempotency_key, kind, lane, status, request_version, fingerprint, fingerprint_version, amount,
         currency, capture_method, off_session, customer, payment_method, details, expires_at, stripe_account, livemode,
         in_doubt, first_submit_at, last_submit_at, created_at, updated_at)
-    SELECT tenant_id, id, idempotency_key, kind, lane, 'received', $19::int2, fingerprint, $20::int2, amount,
+    SELECT tenant_id, id, idempotency_key, kind, lane, CASE WHEN rewound THEN 'unknown' ELSE 'received' END, $19::int2, fingerprint, $20::int2, amount,
         currency, capture_method, off_session, nullif(customer, ''), nullif(payment_method, ''), nullif(details, '')::json, expires_at,
-        CASE WHEN given THEN stripe_account END, given AND livemode, given,
-        CASE WHEN given THEN clock.now END, CASE WHEN given THEN clock.now END, clock.now, clock.now
+        CASE WHEN given OR rewound THEN stripe_account END, (given OR rewound) AND livemode, given OR rewound,
+        CASE WHEN rewound THEN first_at WHEN given THEN clock.now END, CASE WHEN rewound THEN last_at WHEN given THEN clock.now END, clock.now, clock.now
     FROM decided, clock ORDER BY ord
     ON CONFLICT DO NOTHING -- see admit.sql
     RETURNING tenant_id, id
@@ -64,4 +65,4 @@ debited AS (
             FROM inserted WHERE wants GROUP BY stripe_account, livemode) a ON a.stripe_account = b.account AND a.livemode = b.livemode) u, clock
     WHERE b.account = u.account AND b.livemode = u.livemode
 )
-SELECT tenant_id, id, (SELECT now FROM clock), given FROM inserted
+SELECT tenant_id, id, (SELECT now FROM clock), given, rewound, wants AND NOT given FROM inserted
