@@ -127,7 +127,7 @@ input AS MATERIALIZED (
     FROM (
         SELECT a.*, CASE WHEN NOT (SELECT EXISTS (SELECT FROM paused)) THEN false ELSE EXISTS (
             SELECT FROM paused h WHERE (h.tenant_id IS NULL OR h.tenant_id = a.tenant_id) AND (h.account IS NULL OR h.account = a.stripe_account)) END AS held
-        FROM asked a) a
+        FROM asked a OFFSET 0) a
     LEFT JOIN LATERAL (` + atStripe + `) o ON true
 )`
 }
