@@ -38,8 +38,9 @@ type Replay struct {
 	Actor      string            `json:"actor"`
 	Note       *string           `json:"note"` // why, in the operator's words
 	Total      int               `json:"total"`
-	Issued     int               `json:"issued"`   // begun, with those that are finished
-	Finished   int               `json:"finished"` // have a result
+	PassedOver int               `json:"passed_over"` // matched, and were in another unfinished replay
+	Issued     int               `json:"issued"`      // begun, with those that are finished
+	Finished   int               `json:"finished"`    // have a result
 	Results    map[string]int    `json:"results"`
 	Amount     map[string]int64  `json:"amount"` // minor units by currency
 	CreatedAt  Timestamp         `json:"created_at"`
@@ -61,9 +62,16 @@ type ReplayItem struct {
 
 // Discarded is what "dlq discard" came to.
 type Discarded struct {
-	Filter    LetterFilter `json:"filter"`
-	Discarded int          `json:"discarded"`
-	Refused   int          `json:"refused"` // matched, and were left as they are
+	Filter    LetterFilter    `json:"filter"`
+	Discarded int             `json:"discarded"`
+	Canceled  int             `json:"canceled"` // of discarded: their stalled payment was canceled
+	Refused   []RefusedLetter `json:"refused"`  // matched, and were left as they are
+}
+
+// RefusedLetter is a dead letter that was left as it was, and why.
+type RefusedLetter struct {
+	ID      string `json:"id"`
+	Message string `json:"message"`
 }
 
 // Pause holds back what is sent for a tenant, an account or, with both null,

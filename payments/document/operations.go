@@ -31,7 +31,7 @@ func ReplayPreview(f payments.LetterFilter, p payments.ReplayPreview) schema.Rep
 func Replay(r payments.Replay) schema.Replay {
 	return schema.Replay{
 		ID: r.ID, State: string(r.State), Filter: LetterFilter(r.Filter), Set: filled(r.Set), Rate: schema.Null(r.Rate), Actor: r.Actor, Note: schema.Null(r.Reason),
-		Total: r.Total, Issued: r.Issued, Finished: total(r.Results), Results: worded(r.Results), Amount: filled(r.Amount),
+		Total: r.Total, PassedOver: r.PassedOver, Issued: r.Issued, Finished: total(r.Results), Results: worded(r.Results), Amount: filled(r.Amount),
 		CreatedAt: schema.NewTimestamp(r.CreatedAt), UpdatedAt: schema.NewTimestamp(r.UpdatedAt), FinishedAt: schema.NullTimestamp(r.FinishedAt),
 	}
 }

@@ -14,9 +14,9 @@ import (
 // discardAtOnce bounds the dead letters of one transaction; each has its line in the audit.
 const discardAtOnce = 500
 
-// Discard gives up the open dead letters of the filter. A stalled payment is canceled by the same transaction; one that may have been charged or goes
+// Discard gives up the open dead letters of the filter, at most limit of them unless it is 0, those seen first. A stalled payment is canceled by the same transaction; one that may have been charged or goes
 // on is refused, and its dead letter stays open; so is what a replay has. CodeInvalid. After an error some may have been discarded.
-func (s *Store) Discard(ctx context.Context, f payments.LetterFilter, op payments.Operation) (payments.DiscardResult, error) {
+func (s *Store) Discard(ctx context.Context, f payments.LetterFilter, limit int, op payments.Operation) (payments.DiscardResult, error) {
 	var all payments.DiscardResult
 	if op.Actor == "" {
 		return all, &payments.Error{Code: payments.CodeInvalid, Field: "actor", Message: "is required: say who discards"}
@@ -31,7 +31,7 @@ func (s *Store) Discard(ctx context.Context, f payments.LetterFilter, op payment
 	var ids []string
 	err = candidates(ctx, s.pool, f, func(c candidate) bool {
 		ids = append(ids, c.letterID)
-		return true
+		return limit == 0 || len(ids) < limit
 	})
 	if err != nil {
 		return all, translate(err)

@@ -24,7 +24,7 @@ func TestDiscard(t *testing.T) {
 	}
 	b.message("dl_m", "m", "{}", payments.ReasonInvalid, 1)
 	b.newReplay(payments.NewReplay{Filter: payments.LetterFilter{ID: replayed.ID}})
-	done, err := b.Discard(ctx, payments.LetterFilter{}, ann)
+	done, err := b.Discard(ctx, payments.LetterFilter{}, 0, ann)
 	if err != nil || done.Discarded != 3 || done.Canceled != 1 || len(done.Refused) != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -47,10 +47,10 @@ func TestDiscard(t *testing.T) {
 	if len(lines) != 1 || lines[0].Actor != ann.Actor || !strings.Contains(string(lines[0].Result), `"canceled":1`) {
 		t.Errorf("audit: %+v", lines)
 	}
-	if again, err := b.Discard(ctx, payments.LetterFilter{ID: stalled.ID}, ann); err != nil || again.Discarded != 0 {
+	if again, err := b.Discard(ctx, payments.LetterFilter{ID: stalled.ID}, 0, ann); err != nil || again.Discarded != 0 {
 		t.Errorf("again: %+v, %v", again, err)
 	}
-	if _, err := b.Discard(ctx, payments.LetterFilter{}, payments.Operation{}); payments.ErrorCode(err) != payments.CodeInvalid {
+	if _, err := b.Discard(ctx, payments.LetterFilter{}, 0, payments.Operation{}); payments.ErrorCode(err) != payments.CodeInvalid {
 		t.Errorf("by nobody: %v", err)
 	}
 }

@@ -72,14 +72,14 @@ func checkReplayFilter(f payments.LetterFilter) error {
 	return checkLetterFilter(f)
 }
 
-// PreviewReplay tells what a replay of the filter would do; it changes nothing. CodeInvalid.
-func (s *Store) PreviewReplay(ctx context.Context, f payments.LetterFilter) (payments.ReplayPreview, error) {
+// PreviewReplay tells what CreateReplay of the same would do now; it changes nothing. CodeInvalid.
+func (s *Store) PreviewReplay(ctx context.Context, n payments.NewReplay) (payments.ReplayPreview, error) {
 	v := payments.ReplayPreview{Amount: map[string]int64{}, ByReason: map[payments.Reason]int{}}
-	if err := checkReplayFilter(f); err != nil {
+	if err := checkReplayFilter(n.Filter); err != nil {
 		return v, err
 	}
-	err := candidates(ctx, s.pool, f, func(c candidate) bool {
-		if c.busy || !c.replayable() {
+	err := candidates(ctx, s.pool, n.Filter, func(c candidate) bool {
+		if c.busy || !c.replayable() || len(n.Set) > 0 && !c.ofMessage {
 			v.Skipped++
 			return true
 		}
@@ -92,7 +92,7 @@ func (s *Store) PreviewReplay(ctx context.Context, f payments.LetterFilter) (pay
 			v.Unpriced++
 		}
 		addMoney(v.Amount, c.money)
-		return true
+		return n.Limit == 0 || v.Count < n.Limit
 	})
 	return v, translate(err)
 }

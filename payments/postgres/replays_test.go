@@ -102,7 +102,7 @@ func TestPreviewAndCreate(t *testing.T) {
 	if _, err := b.pool.Exec(ctx, "UPDATE dead_letters SET state = 'discarded' WHERE id = 'dl_gone'"); err != nil {
 		t.Fatal(err)
 	}
-	v, err := b.PreviewReplay(ctx, payments.LetterFilter{})
+	v, err := b.PreviewReplay(ctx, payments.NewReplay{})
 	if err != nil || v.Count != 7 || v.Unpriced != 2 || v.Settled != 1 || v.Skipped != 1 || !maps.Equal(v.Amount, map[string]int64{"usd": 9900*2 + 1 + 7, "eur": 102}) ||
 		v.ByReason[payments.ReasonAttemptsExhausted] != 2 || v.ByReason[payments.ReasonInvalid] != 3 {
 		t.Errorf("preview: %+v, %v", v, err)
@@ -124,7 +124,7 @@ func TestPreviewAndCreate(t *testing.T) {
 		t.Errorf("audit: %+v", lines)
 	}
 	// What it has is not chosen again.
-	if v, err := b.PreviewReplay(ctx, payments.LetterFilter{}); err != nil || v.Count != 0 || v.Skipped != 8 {
+	if v, err := b.PreviewReplay(ctx, payments.NewReplay{}); err != nil || v.Count != 0 || v.Skipped != 8 {
 		t.Errorf("another preview: %+v, %v", v, err)
 	}
 	second := b.newReplay(payments.NewReplay{Filter: payments.LetterFilter{Reason: payments.ReasonInvalid}})

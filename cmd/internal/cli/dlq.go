@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -19,27 +17,25 @@ import (
 )
 
 func dlqCommand(s *shared) *cobra.Command {
-	return Group("dlq", "Look at dead letters", dlqListCommand(s), dlqShowCommand(s))
-}
-
-// letterFilter are the flags that choose dead letters.
-type letterFilter struct {
-	request       postgres.DeadLettersRequest
-	reason, state string
-	since, until  string
-	id            string
+	return Group("dlq", "Look at dead letters, replay them or discard them", dlqListCommand(s), dlqShowCommand(s), dlqReplayCommand(s), dlqDiscardCommand(s))
 }
 
 func dlqListCommand(s *shared) *cobra.Command {
-	f := letterFilter{}
+	var f letterFilter
+	var state string
+	var r postgres.DeadLettersRequest
 	c := &cobra.Command{
 		Use: "list", Short: "List dead letters, last seen first; the open ones unless --state says otherwise", Args: Arguments(0, 0),
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if f.State, err = checkPage(state, r.Limit); err != nil {
+				return err
+			}
 			if err := f.check(); err != nil {
 				return err
 			}
+			r.LetterFilter = f.LetterFilter
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
-				page, next, err := store.DeadLetters(c.Context(), f.request)
+				page, next, err := store.DeadLetters(c.Context(), r)
 				if err != nil {
 					return err
 				}
@@ -59,66 +55,27 @@ func dlqListCommand(s *shared) *cobra.Command {
 		},
 	}
 	f.bind(c)
+	c.Flags().StringVar(&state, "state", string(payments.DeadLetterOpen), "open, suspect, replayed, discarded, or all")
+	c.Flags().IntVar(&r.Limit, "limit", payments.LimitDefault, "how many, at most 1000")
+	c.Flags().StringVar(&r.Cursor, "cursor", "", "go on from a list's next_cursor")
 	return c
 }
 
-func (f *letterFilter) bind(c *cobra.Command) {
-	c.Flags().StringVar(&f.request.TenantID, "tenant", "", "only this tenant's")
-	c.Flags().StringVar(&f.reason, "reason", "", "only those of this reason")
-	c.Flags().StringVar(&f.state, "state", string(payments.DeadLetterOpen), "open, suspect, replayed, discarded, or all")
-	c.Flags().StringVar(&f.request.IdempotencyKey, "key", "", "only those of this idempotency key")
-	c.Flags().StringVar(&f.id, "id", "", "only the one of this id (dl_…), or those of this payment (pay_…)")
-	c.Flags().StringVar(&f.request.Text, "text", "", "only those whose message or payload contains this, upper and lower case told apart")
-	c.Flags().StringVar(&f.since, "since", "", "only those last seen at or after this RFC 3339 time, or this long ago (2h)")
-	c.Flags().StringVar(&f.until, "until", "", "only those last seen before this RFC 3339 time, or this long ago")
-	c.Flags().IntVar(&f.request.Limit, "limit", payments.LimitDefault, "how many, at most 1000")
-	c.Flags().StringVar(&f.request.Cursor, "cursor", "", "go on from a list's next_cursor")
-}
+// letterStates are what --state takes.
+var letterStates = []payments.DeadLetterState{payments.DeadLetterOpen, payments.DeadLetterSuspect, payments.DeadLetterReplayed, payments.DeadLetterDiscarded}
 
-func (f *letterFilter) check() (err error) {
-	f.request.Reason, f.request.State = payments.Reason(f.reason), payments.DeadLetterState(f.state)
-	switch f.request.State {
-	case payments.DeadLetterOpen, payments.DeadLetterSuspect, payments.DeadLetterReplayed, payments.DeadLetterDiscarded:
-	case "all":
-		f.request.State = ""
-	default:
-		return &app.UsageError{Text: "--state: must be open, suspect, replayed, discarded or all"}
+// checkPage checks what a list alone takes.
+func checkPage(state string, limit int) (payments.DeadLetterState, error) {
+	if limit < 1 || limit > payments.LimitMax {
+		return "", &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", payments.LimitMax)}
 	}
-	if reasons := schema.DeadReasons(); f.reason != "" && !slices.Contains(reasons, f.reason) {
-		return &app.UsageError{Text: "--reason: must be one of " + strings.Join(reasons, ", ")}
+	switch {
+	case state == "all":
+		return "", nil
+	case slices.Contains(letterStates, payments.DeadLetterState(state)):
+		return payments.DeadLetterState(state), nil
 	}
-	if f.request.Limit < 1 || f.request.Limit > payments.LimitMax {
-		return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", payments.LimitMax)}
-	}
-	if strings.HasPrefix(f.id, "dl_") {
-		f.request.ID = f.id
-	} else if f.id != "" {
-		id, err := payments.ParseID(f.id)
-		if err != nil {
-			return &app.UsageError{Text: "--id: must be the id of a dead letter (dl_…) or of a payment (pay_…)"}
-		}
-		f.request.PaymentID = &id
-	}
-	if f.request.Since, err = moment("--since", f.since); err != nil {
-		return err
-	}
-	f.request.Until, err = moment("--until", f.until)
-	return err
-}
-
-// moment reads an RFC 3339 time, or a duration as so long ago.
-func moment(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return time.Now().Add(-ago), nil
-	}
-	at, err := schema.ParseTime(text)
-	if err != nil {
-		return at, &app.UsageError{Text: flag + ": must be an RFC 3339 time such as 2026-01-31T03:00:00Z, or a duration such as 2h"}
-	}
-	return at, nil
+	return "", &app.UsageError{Text: "--state: must be open, suspect, replayed, discarded or all"}
 }
 
 func dlqShowCommand(s *shared) *cobra.Command {

@@ -43,6 +43,8 @@ type bench struct {
 	t     *testing.T
 	flags []string
 	set   map[string]string
+
+	sequence int // of the next message that is made a dead letter
 }
 
 // newBench gives a test a database, brought to the schema with a migration, and subjects of its own.

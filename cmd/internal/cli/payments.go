@@ -17,7 +17,8 @@ import (
 )
 
 func paymentsCommand(s *shared) *cobra.Command {
-	return Group("payments", "Find out what became of payments", paymentsShowCommand(s), paymentsListCommand(s))
+	return Group("payments", "Find out what became of payments, and decide where nobody else can", paymentsShowCommand(s), paymentsListCommand(s),
+		paymentsResolveCommand(s))
 }
 
 func paymentsShowCommand(s *shared) *cobra.Command {
@@ -43,7 +44,11 @@ func paymentsShowCommand(s *shared) *cobra.Command {
 				if s.json {
 					return console.JSON(s.out, document.PaymentWithEvents(p, timeline))
 				}
-				return s.printPayment(p, timeline)
+				held, err := hold(c.Context(), store, p)
+				if err != nil {
+					return err
+				}
+				return s.printPayment(p, held, timeline)
 			})
 		},
 	}
@@ -70,20 +75,14 @@ func findPayment(ctx context.Context, store *postgres.Store, args []string, tena
 	return store.FindAnywhere(ctx, id)
 }
 
-// remedies say what only a person can do about a payment that waits for this reason. For others there is nothing to do: they are tried again.
-var remedies = map[string]string{
-	payments.ReasonAccountUnknown: "its tenant's Stripe account cannot be used: `oncepay doctor` says why (stripe_tenants), and so does the workers' log",
-	payments.ReasonAccountChanged: "connect the Stripe account that it began with, shown below: `oncepay doctor` says which is connected (stripe_account, stripe_tenants)",
-	payments.ReasonAuthentication: "Stripe refuses the key: check ONCEPAY_STRIPE_KEY, or the tenant's own (`oncepay tenants list`)",
-}
-
 // printPayment shows a payment to a person: what it is, where it stands and why, and how it came there.
-func (s *shared) printPayment(p payments.Payment, timeline []payments.Entry) error {
+func (s *shared) printPayment(p payments.Payment, held [][2]string, timeline []payments.Entry) error {
 	lines := [][2]string{
 		{"payment", p.ID.Format(p.Kind)}, {"tenant", p.TenantID}, {"key", p.IdempotencyKey}, {"amount", payments.FormatAmount(p.Amount, p.Currency)},
-		{"status", string(p.ShownStatus())}, {"reason", p.Reason}, {"what to do", remedies[p.Reason]}, {"customer", p.Customer}, {"payment method", p.PaymentMethod},
-		{"description", p.Description}, {"Stripe", p.StripePaymentIntent}, {"account", p.StripeAccount},
+		{"status", string(p.ShownStatus())}, {"reason", p.Reason}, {"what to do", remedyOf(p)},
 	}
+	lines = append(append(lines, held...), [2]string{"customer", p.Customer}, [2]string{"payment method", p.PaymentMethod}, [2]string{"description", p.Description},
+		[2]string{"Stripe", p.StripePaymentIntent}, [2]string{"account", p.StripeAccount})
 	if p.Failure != nil {
 		lines = append(lines, [2]string{"failure", p.Failure.Code + " " + p.Failure.DeclineCode + " " + p.Failure.Message})
 	}

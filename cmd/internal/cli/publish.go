@@ -279,7 +279,7 @@ func (s *shared) printOutcome(ctx context.Context, store *postgres.Store, p paym
 		if err != nil {
 			return err
 		}
-		if err := s.printPayment(p, timeline); err != nil {
+		if err := s.printPayment(p, nil, timeline); err != nil {
 			return err
 		}
 	}

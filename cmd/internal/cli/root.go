@@ -9,10 +9,12 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/console"
 )
 
 // Exit codes of all commands.
@@ -28,19 +30,29 @@ type shared struct {
 	root     *cobra.Command
 	config   string
 	json     bool
+
+	// Tests stand in for these: operators is nil for the store of the settings, every 0 for followEvery.
+	operators operators
+	every     time.Duration
+	asks      func(io.Reader) bool // whether somebody can be asked
 }
 
 // Main runs the program oncepay and returns its exit code.
 func Main(args []string, in io.Reader, out, err io.Writer) int {
-	s := &shared{out: out, err: err}
+	s := &shared{out: out, err: err, asks: console.Terminal}
+	return s.run(args, in)
+}
+
+func (s *shared) run(args []string, in io.Reader) int {
 	root := Group("oncepay", "Charge each payment intent once, and prove it", serveCommand(s), migrateCommand(s), publishCommand(s), paymentsCommand(s),
-		batchCommand(s), dlqCommand(s), tenantsCommand(s), keysCommand(s), doctorCommand(s), configCommand(s), versionCommand(s))
+		batchCommand(s), dlqCommand(s), replaysCommand(s), pauseCommand(s), resumeCommand(s), auditCommand(s), tenantsCommand(s), keysCommand(s),
+		doctorCommand(s), configCommand(s), versionCommand(s))
 	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(err)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
 	root.SetArgs(args)
 	s.bind(root)
-	return Execute(root, err)
+	return Execute(root, s.err)
 }
 
 // bind adds the flags that every command has: one for each setting, --config and --json.

@@ -68,7 +68,7 @@ func judgeAttention(counts, held map[string]int, letters int, states []string) v
 	}
 	const remedy = "`oncepay payments list --status S` and `oncepay dlq list` show them"
 	if counts[string(payments.StatusNeedsReview)]+counts[string(payments.StatusStalled)] > 0 {
-		return warn("a person decides about needs_review and stalled; "+remedy, "%s", stand)
+		return warn("a person decides about needs_review (review says why); what is stalled goes on by `oncepay dlq replay`, once the cause is mended; "+remedy, "%s", stand)
 	}
 	return good("%s (%s)", stand, remedy)
 }

@@ -31,6 +31,9 @@ var table = []check{
 	{name: "outbox", needs: []string{"schema"}, run: checkOutbox},
 	{name: "unpublished", needs: []string{"schema"}, run: checkUnpublished},
 	{name: "attention", needs: []string{"schema"}, run: checkAttention},
+	{name: "review", needs: []string{"schema"}, run: checkReview},
+	{name: "pauses", needs: []string{"schema"}, after: []string{"stripe_account"}, run: checkPauses},
+	{name: "replays", needs: []string{"schema"}, run: checkReplays},
 
 	{name: "nats", run: checkNATS},
 	{name: "nats_versions", needs: []string{"nats"}, after: []string{"nats_monitor"}, run: checkVersions},

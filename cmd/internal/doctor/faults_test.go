@@ -27,7 +27,7 @@ func TestFaults(t *testing.T) {
 	s := startServices(t)
 	for name, test := range map[string]func(*testing.T, *services){
 		"healthy": testHealthy, "not migrated": testNotMigrated, "newer schema": testNewerSchema, "other namespace": testOtherNamespace,
-		"tickets": testTickets, "due": testDue, "outbox": testOutbox, "unpublished": testUnpublished, "attention": testAttention, "privileges": testPrivileges, "password": testPassword,
+		"tickets": testTickets, "due": testDue, "outbox": testOutbox, "unpublished": testUnpublished, "attention": testAttention, "review": testReview, "pauses": testPauses, "replays": testReplays, "privileges": testPrivileges, "password": testPassword,
 		"PostgreSQL away": testPostgresAway, "PostgreSQL silent": testPostgresSilent, "locked": testLocked, "no fsync": testNoFsync, "a standby": testReadOnly,
 		"no JetStream": testNoJetStream, "streams missing": testStreamsMissing, "duplicate window": testDuplicateWindow, "durable": testDurable,
 		"not synced": testNotSynced, "sync unseen": testSyncUnseen, "NATS away": testNATSAway, "NATS silent": testNATSSilent, "stream full": testStreamFull,
@@ -124,11 +124,11 @@ func testAttention(t *testing.T, s *services) {
 	w.sql(payment("a", "stalled", ""), payment("b", "needs_review", ""), payment("c", "unknown", "1 hour"),
 		`INSERT INTO dead_letters (first_seen, last_seen, payload_length, id, state, reason, message, stream, stream_created, stream_seq, payload_sha256)
 			VALUES (now(), now(), 0, 'dl_1', 'open', 'invalid', '', 'S', now(), 1, sha256('')), (now(), now(), 0, 'dl_2', 'discarded', 'invalid', '', 'S', now(), 2, sha256(''))`)
-	w.expect(map[string]expectation{"attention": is(Warning, "1 needs_review, 1 stalled, 1 unknown", "dead letters: 1 open", "a person decides")})
+	w.expect(map[string]expectation{"attention": is(Warning, "1 needs_review, 1 stalled, 1 unknown", "dead letters: 1 open", "`oncepay dlq replay`"), "review": is(Warning, "payments that wait for a person: 1 ")})
 	// A key that may be read here may still be refused where it is used.
 	w.sql(payment("d", "waiting", "1 hour"), payment("e", "waiting", "1 hour"), payment("f", "waiting", "1 hour"),
 		`UPDATE payments SET reason = CASE idempotency_key WHEN 'd' THEN 'authentication' WHEN 'e' THEN 'rate_limited' ELSE 'account_unknown' END WHERE status = 'waiting'`)
-	w.expect(map[string]expectation{"attention": is(Warning, "1 account_unknown, 1 authentication", "may do at Stripe")})
+	w.expect(map[string]expectation{"attention": is(Warning, "1 account_unknown, 1 authentication", "may do at Stripe"), "review": is(Warning)})
 }
 
 // testPrivileges: a role that may read and nothing else is enough for every check but the one that says so; so none of them writes.
@@ -203,7 +203,7 @@ func testLocked(t *testing.T, s *services) {
 	}
 	// Of what reads all payments nothing is concluded; what reads others has its answer.
 	w.expect(map[string]expectation{"tickets": is(Warning, "did not answer in time", "lock timeout", "--timeout"), "attention": is(Warning, "did not answer in time"),
-		"unpublished": is(Warning, "did not answer in time")})
+		"unpublished": is(Warning, "did not answer in time"), "review": is(Warning, "did not answer in time"), "pauses": is(Warning, "did not answer in time")})
 }
 
 func testNoFsync(t *testing.T, s *services) {

@@ -208,7 +208,7 @@ func judgeDue(n int, oldest time.Duration) verdict {
 	case n == 0:
 		return good("no payment is due")
 	case oldest > overdue:
-		return warn("is a worker running (`oncepay serve`), and does Stripe answer it? Its log and its metrics tell", "%s due and not taken, the oldest for %s", count(n, "payment"), age(oldest))
+		return warn("is a worker running (`oncepay serve`), and does Stripe answer it? Its log and its metrics tell; or somebody holds it back (pauses)", "%s due and not taken, the oldest for %s", count(n, "payment"), age(oldest))
 	}
 	return good("%s due, the oldest for %s", count(n, "payment"), age(oldest))
 }

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/console"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/document"
+	"github.com/oncepay/oncepay/schema"
+)
+
+func auditCommand(s *shared) *cobra.Command {
+	var f payments.AuditFilter
+	var since, until, from string
+	var limit int
+	c := &cobra.Command{
+		Use: "audit", Short: "List what operators did, newest first", Args: Arguments(0, 0),
+		Long: "List what operators did, newest first: every replay, discard, resolution, pause and rewind with its\n" +
+			"actor, time, filter and result. It is only ever added to.",
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if _, err := checkPage("all", limit); err != nil {
+				return err
+			}
+			if f.TenantID != "" && payments.CheckTenantID(f.TenantID) != "" {
+				return &app.UsageError{Text: "--tenant: " + payments.CheckTenantID(f.TenantID)}
+			}
+			if f.Since, err = moment("--since", since); err != nil {
+				return err
+			}
+			if f.Until, err = moment("--until", until); err != nil {
+				return err
+			}
+			return s.withOperators(c.Context(), func(store operators) error {
+				page, next, err := store.Audit(c.Context(), f, limit, from)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					list := schema.List[schema.AuditEntry]{Data: []schema.AuditEntry{}, NextCursor: cursor(next)}
+					for _, e := range page {
+						list.Data = append(list.Data, document.AuditEntry(e))
+					}
+					return console.JSON(s.out, list)
+				}
+				rows := make([][]string, len(page))
+				for i, e := range page {
+					rows[i] = []string{when(e.At), e.Actor, e.Action, orDash(e.Target), orDash(e.TenantID), orDash(e.Reason), orDash(string(e.Filter)), orDash(string(e.Result))}
+				}
+				return s.printList([]string{"AT (UTC)", "BY", "ACTION", "TARGET", "TENANT", "WHY", "FILTER", "RESULT"}, rows, next)
+			})
+		},
+	}
+	c.Flags().StringVar(&f.TenantID, "tenant", "", "only what was done to this tenant")
+	c.Flags().StringVar(&f.Actor, "actor", "", "only what this one did")
+	c.Flags().StringVar(&f.Action, "action", "", "only this action, as the command: dlq replay, payments resolve, pause, …")
+	c.Flags().StringVar(&f.Target, "target", "", "only what was done to this: dl_…, rpl_…, pay_…, acct_…")
+	c.Flags().StringVar(&since, "since", "", "only at or after this RFC 3339 time, or this long ago (2h)")
+	c.Flags().StringVar(&until, "until", "", "only before this RFC 3339 time, or this long ago")
+	c.Flags().IntVar(&limit, "limit", payments.LimitDefault, "how many, at most 1000")
+	c.Flags().StringVar(&from, "cursor", "", "go on from a list's next_cursor")
+	return c
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// tenThousand is what a bad night leaves behind.
+func tenThousand() *fakeOperators {
+	job := payments.Replay{ID: "rpl_1", State: payments.ReplayRunning, Actor: "ann", Total: 10_000, CreatedAt: time.Now().Add(-10 * time.Second), UpdatedAt: time.Now()}
+	half, whole := job, job
+	half.Issued, half.Results = 6000, map[payments.ReplayResult]int{payments.ReplaySucceeded: 5000}
+	whole.State, whole.FinishedAt, whole.Issued = payments.ReplayCompleted, time.Now(), 10_000
+	whole.Results = map[payments.ReplayResult]int{payments.ReplaySucceeded: 9950, payments.ReplayAlreadySettled: 30, payments.ReplayFailedAgain: 20}
+	return &fakeOperators{
+		preview: payments.ReplayPreview{Count: 10_000, Amount: map[string]int64{"usd": 98_010_000, "eur": 1_250_000}, Unpriced: 12, Settled: 37, Skipped: 4,
+			ByReason: map[payments.Reason]int{payments.ReasonAttemptsExhausted: 9988, payments.ReasonInvalid: 12}},
+		looks: []look{{job: job}, {job: half}, {job: whole}},
+	}
+}
+
+// TestReplayShowsFirst: what a replay would do is told before it is asked for, by a dry run too, and nothing is done without a yes.
+func TestReplayShowsFirst(t *testing.T) {
+	t.Parallel()
+	const preview = "10,000 dead letters to replay, 12,500.00 EUR + 980,100.00 USD and 12 whose amount nobody can tell\n" +
+		"  37 of them have the outcome already: Stripe is not asked\n" +
+		"  4 more cannot be replayed now: payload not kept, or in another replay\n" +
+		"\nREASON              DEAD LETTERS\nattempts_exhausted  9,988\ninvalid             12\n"
+	f := tenThousand()
+	if r := f.words("dlq replay --reason attempts_exhausted --dry-run"); r.code != exitOK || r.out != preview || r.err != "" || f.count("create") > 0 {
+		t.Errorf("%+v, %q", r, f.asked)
+	}
+	if r := f.words("dlq replay --all --dry-run --json"); r.code != exitOK || oneDocument(t, r.out)["count"] != 10_000.0 || oneDocument(t, r.out)["dry_run"] != true || f.count("create") > 0 {
+		t.Errorf("%+v, %q", r, f.asked)
+	}
+	for _, answer := range []string{"n\n", "\n", "", "maybe\n"} {
+		r := f.run(true, answer, "dlq", "replay", "--all")
+		if r.code != exitFailed || !strings.HasPrefix(r.err, preview) || !strings.Contains(r.err, "replay 10,000 dead letters? [y/N] ") || !strings.HasSuffix(r.err, "oncepay: nothing was replayed\n") || r.out != "" || f.count("create") > 0 {
+			t.Errorf("%q: %+v, %q", answer, r, f.asked)
+		}
+	}
+	r := f.words("dlq replay --all")
+	if r.code != exitUsage || !strings.HasSuffix(r.err, "oncepay: --yes: is required where there is no terminal to ask on; nothing was replayed\n") || f.count("create") > 0 {
+		t.Errorf("%+v, %q", r, f.asked)
+	}
+	r = f.run(true, "y\n", "dlq", "replay", "--tenant", "acme", "--rate", "2.5", "--limit", "7", "--note", "key was mended", "--actor", "ann", "--set", "description=Order 17", "--set", "metadata.a=b=c", "--detach")
+	r.says(t, exitOK, "rpl_1\n", "`oncepay replays show rpl_1 --follow` follows it")
+	if m := f.made; r.out != "rpl_1\n" || m.Filter.TenantID != "acme" || m.Filter.State != payments.DeadLetterOpen || m.Rate != 2.5 || m.Limit != 7 || m.Actor != "ann" || m.Reason != "key was mended" ||
+		len(m.Set) != 2 || m.Set["description"] != "Order 17" || m.Set["metadata.a"] != "b=c" || f.count("create") != 1 || f.seen > 0 {
+		t.Errorf("%+v, %q", m, f.asked)
+	}
+	if r := f.words("dlq replay --all --yes --detach --json"); r.code != exitOK || oneDocument(t, r.out)["id"] != "rpl_1" || !strings.HasPrefix(r.err, preview) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestReplayFollowed: the exit code is 0 when the replay completed, whatever became of its dead letters.
+func TestReplayFollowed(t *testing.T) {
+	t.Parallel()
+	f := tenThousand()
+	r := f.words("dlq replay --all --yes")
+	r.says(t, exitOK, "succeeded        9,950", "replay rpl_1\n")
+	if !strings.Contains(r.out, "failed_again     20") || !strings.Contains(r.err, "with a result     10000/10000 dead letters") || strings.ContainsAny(r.err, "\r\x1b") ||
+		!strings.Contains(r.err, "why: oncepay replays show rpl_1 --items --result failed_again\n") || strings.Contains(r.err, "result conflict") {
+		t.Errorf("%+v", r)
+	}
+	if actor := f.made.Actor; !strings.Contains(actor, "@") {
+		t.Errorf("by %q", actor)
+	}
+	f = tenThousand()
+	if r := f.words("dlq replay --all --yes --json"); r.code != exitOK || oneDocument(t, r.out)["finished"] != 10_000.0 || oneDocument(t, r.out)["state"] != "completed" {
+		t.Errorf("%+v", r)
+	}
+	f = tenThousand()
+	f.looks[2].job.State, f.looks[2].job.Results = payments.ReplayCanceled, map[payments.ReplayResult]int{payments.ReplaySucceeded: 3, payments.ReplaySkipped: 9997}
+	f.looks = append(f.looks[:1], look{err: payments.Errorf(payments.CodeUnavailable, "PostgreSQL cannot be reached")}, f.looks[2])
+	r = f.words("replays show rpl_1 --follow")
+	r.says(t, exitFailed, "skipped    9,997", "trying again: PostgreSQL cannot be reached\n")
+	r.says(t, exitFailed, "", "oncepay: replay rpl_1 was cancelled with 10000 of 10000 done\n")
+	f = tenThousand()
+	f.looks = append(f.looks[:1], look{err: payments.Errorf(payments.CodeInternal, "broken")})
+	f.words("dlq replay --all --yes").says(t, exitFailed, "", "oncepay: broken; the replay goes on: `oncepay replays show rpl_1 --follow` follows it again\n")
+}
+
+// TestReplayOfNothing: a dead letter that is named and not open is a failure; a filter that matches nothing is not.
+func TestReplayOfNothing(t *testing.T) {
+	t.Parallel()
+	f := &fakeOperators{looks: []look{{job: payments.Replay{ID: "rpl_0", State: payments.ReplayCompleted}}}}
+	f.words("dlq replay dl_nosuch --yes").says(t, exitFailed, "", "oncepay: there is no such dead letter\n")
+	f.words("dlq replay --id dl_nosuch --dry-run").says(t, exitFailed, "", "there is no such dead letter")
+	f.letter = payments.DeadLetter{ID: "dl_1", State: payments.DeadLetterReplayed}
+	f.words("dlq replay dl_1 --yes").says(t, exitFailed, "", "oncepay: the dead letter is replayed, and only open ones are taken")
+	if len(f.asked) != f.count("preview") {
+		t.Errorf("%q", f.asked)
+	}
+	f.words("dlq replay --tenant acme --dry-run").says(t, exitOK, "no open dead letter that can be replayed matches\n", "")
+	f.words("dlq replay --tenant acme").says(t, exitOK, "", "no open dead letter that can be replayed matches\n")
+	if r := f.words("dlq replay --tenant acme --json"); r.code != exitOK || oneDocument(t, r.out)["total"] != 0.0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestDiscard: who names one need not be asked where nobody can be; a refusal of that one is a failure, and of many it is told.
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	f := tenThousand()
+	f.discard = payments.DiscardResult{Discarded: 9999, Canceled: 1, Refused: []payments.RefusedLetter{{LetterID: "dl_7", Why: "the payment may have been charged"}}}
+	f.words("dlq discard --tenant acme").says(t, exitUsage, "", "--yes: is required")
+	f.run(true, "n\n", "dlq", "discard", "--tenant", "acme").says(t, exitFailed, "", "discard 10,004 dead letters, 12,500.00 EUR + 980,100.00 USD and 12 whose amount nobody can tell? [y/N] oncepay: nothing was discarded")
+	if f.count("discard") > 0 {
+		t.Errorf("%q", f.asked)
+	}
+	f.words("dlq discard --tenant acme --yes --note junk --actor ann --limit 3").says(t, exitOK, "9,999 dead letters discarded, 1 payment canceled\n", "refused: dl_7: the payment may have been charged\n")
+	if f.op.Actor != "ann" || f.op.Reason != "junk" || f.made.Limit != 3 || f.made.Filter.State != payments.DeadLetterOpen {
+		t.Errorf("%+v, %+v", f.op, f.made)
+	}
+	if d := oneDocument(t, f.words("dlq discard --all --yes --json").out); d["discarded"] != 9999.0 || len(d["refused"].([]any)) != 1 {
+		t.Errorf("%v", d)
+	}
+	f.words("dlq discard dl_7").says(t, exitFailed, "", "oncepay: refused: the payment may have been charged\n")
+	f.run(true, "", "dlq", "discard", "dl_7").says(t, exitFailed, "", "nothing was discarded")
+}

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// TestFollowingSpeaksUp: whoever watches a replay that does not move is told why, once, and how to come back after Ctrl-C.
+func TestFollowingSpeaksUp(t *testing.T) {
+	t.Parallel()
+	running := payments.Replay{ID: "rpl_1", State: payments.ReplayRunning, Total: 2000}
+	paused, issued := running, running
+	paused.State = payments.ReplayPaused
+	issued.Issued, issued.Results = 1500, map[payments.ReplayResult]int{payments.ReplaySucceeded: 300}
+	away := payments.Errorf(payments.CodeUnavailable, "PostgreSQL cannot be reached")
+	for name, c := range map[string]struct {
+		look   look
+		follow time.Duration
+		want   []string
+		not    string
+	}{
+		"nobody runs it": {look{job: running}, time.Minute, []string{"nothing moves: no server takes it up; replays are run by `oncepay serve` with the role worker\n"}, "outcome"},
+		"held back":      {look{job: issued}, time.Minute, []string{"nothing moves: 1,200 dead letters are taken up and without an outcome; `oncepay doctor` says what holds payments back\n", "300/2000"}, "no server"},
+		"paused":         {look{job: paused}, time.Minute, []string{"paused: `oncepay replays resume rpl_1` lets it go on\n"}, "nothing moves"},
+		"in time":        {look{job: running}, 10 * time.Second, nil, "nothing moves"},
+		"away":           {look{err: away}, 9 * time.Minute, []string{"trying again: PostgreSQL cannot be reached\n"}, "nothing moves"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out, log bytes.Buffer
+			f := &fakeOperators{looks: []look{c.look}}
+			s := &shared{out: &out, err: &log}
+			ctx, cancel := context.WithTimeout(t.Context(), c.follow)
+			defer cancel()
+			err := s.followReplay(ctx, f, running)
+			var coded *exitError
+			if !errors.As(err, &coded) || coded.code != exitFailed || !strings.Contains(coded.text, "the replay goes on: `oncepay replays show rpl_1 --follow`") || out.Len() > 0 {
+				t.Errorf("%s: %v, %q", name, err, out.String())
+			}
+			for _, want := range c.want {
+				if strings.Count(log.String(), want) != 1 {
+					t.Errorf("%s: %q does not say %q once", name, log.String(), want)
+				}
+			}
+			if strings.Contains(log.String(), c.not) {
+				t.Errorf("%s: %q says %q", name, log.String(), c.not)
+			}
+			if len(f.asked) > int(c.follow/followEvery)+1 {
+				t.Errorf("%s: asked %d times", name, len(f.asked))
+			}
+		})
+	}
+	// A database that stays away is given up, and how to come back is told.
+	synctest.Test(t, func(t *testing.T) {
+		s := &shared{out: &bytes.Buffer{}, err: &bytes.Buffer{}}
+		err := s.followReplay(t.Context(), &fakeOperators{looks: []look{{err: away}}}, running)
+		if err == nil || !strings.Contains(err.Error(), "PostgreSQL cannot be reached; the replay goes on: `oncepay replays show rpl_1 --follow`") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestReplays(t *testing.T) {
+	t.Parallel()
+	f := tenThousand()
+	f.words("replays list").says(t, exitOK, "rpl_1  completed  10,000        10,000  ", "")
+	if got := list(t, oneDocument(t, f.words("replays list --json").out)); len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+	f.seen = 1
+	r := f.words("replays show rpl_1")
+	r.says(t, exitOK, "succeeded  5,000         charged, held", "")
+	r.says(t, exitOK, "none yet   5,000         1,000 of them are taken up", "")
+	if !strings.Contains(r.out, "/s, about 10s left\n") || !strings.Contains(r.out, "chosen by       --all\n") {
+		t.Errorf("%s", r.out)
+	}
+	f.words("replays show rpl_1 --json").says(t, exitOK, `"finished": 10000`, "")
+	id := payments.NewID("acme", "k")
+	f.items, f.next = []payments.ReplayItem{{ReplayID: "rpl_1", LetterID: "dl_1", PaymentID: &id, Result: payments.ReplayFailedAgain, Status: payments.StatusFailed, Detail: "card_declined"}}, "c2"
+	f.words("replays show rpl_1 --items --result failed_again").says(t, exitOK, "dl_1         "+id.String()+"  failed_again  failed  card_declined\n", "more: --cursor c2\n")
+	if d := oneDocument(t, f.words("replays show rpl_1 --items --json").out); d["next_cursor"] != "c2" || list(t, d)[0].(map[string]any)["dead_letter_id"] != "dl_1" {
+		t.Errorf("%v", d)
+	}
+	if f.count("items rpl_1 failed_again") != 1 || f.count("items rpl_1 ") != 1 {
+		t.Errorf("%q", f.asked)
+	}
+	for verb, did := range map[string]string{"pause": "paused", "resume": "goes on", "cancel": "cancelled"} {
+		f.words("replays "+verb+" rpl_1 --actor ann --note late").says(t, exitOK, "rpl_1 "+did+": 0 of 10,000 dead letters done\n", "")
+		if f.op != (payments.Operation{Actor: "ann", Reason: "late"}) || f.count(verb+" rpl_1") != 1 {
+			t.Errorf("%s: %+v, %q", verb, f.op, f.asked)
+		}
+	}
+	f.words("replays cancel rpl_1 --json").says(t, exitOK, `"id": "rpl_1"`, "")
+	f.refusal = payments.Errorf(payments.CodeInvalid, "the replay is completed")
+	f.words("replays cancel rpl_1").says(t, exitFailed, "", "oncepay: the replay is completed\n")
+}
+
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	f := &fakeOperators{}
+	f.run(false, "", "pause", "--tenant", "acme", "--reason", "their checkout loops", "--until", "2h", "--actor", "ann").
+		says(t, exitOK, "paused tenant acme, until ", "payments are accepted and wait; `oncepay resume --tenant acme --reason R` lets them go on\n")
+	if p := f.pause; p.TenantID != "acme" || p.AccountID != "" || p.Actor != "ann" || p.Reason != "their checkout loops" || time.Until(p.Until) < time.Hour || time.Until(p.Until) > 2*time.Hour {
+		t.Errorf("%+v", p)
+	}
+	f.words("pause --account acct_1 --reason R --until 2099-01-01T00:00:00Z --json").says(t, exitOK, `"until": "2099-01-01T00:00:00Z"`, "")
+	f.words("pause --reason fire").says(t, exitOK, "paused everything, until it is resumed\n", "`oncepay resume --reason R`")
+	if p := f.pause; p.TenantID+p.AccountID != "" || !p.Until.IsZero() || !strings.Contains(p.Actor, "@") {
+		t.Errorf("%+v", p)
+	}
+	f.pauses = []payments.Pause{{TenantID: "acme", Reason: "fire"}, {AccountID: "acct_1"}, {}}
+	f.words("resume --reason over --actor ann").says(t, exitOK, "resumed everything, paused since ", "still paused: tenant acme, account acct_1\n")
+	if f.op != (payments.Operation{Actor: "ann", Reason: "over"}) || f.count("resume everything") != 1 {
+		t.Errorf("%+v, %q", f.op, f.asked)
+	}
+	f.words("resume --tenant acme --reason over --json").says(t, exitOK, `"reason": "fire"`, "")
+	f.words("resume --account acct_2 --reason over").says(t, exitFailed, "", "oncepay: account acct_2 is not paused; still paused: tenant acme, account acct_1, everything\n")
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	id := payments.NewID("acme", "order-1")
+	f := &fakeOperators{payment: payments.Payment{Intent: payments.Intent{TenantID: "acme", Amount: 1_234_500, Currency: "usd", Kind: payments.KindCharge}, ID: id, Status: payments.StatusNeedsReview, Reason: payments.ReasonSeveral}}
+	line := []string{"payments", "resolve", id.String(), "--as", "succeeded", "--reason", "seen at Stripe", "--actor", "ann"}
+	f.run(true, "n\n", line...).says(t, exitFailed, "", id.String()+" of tenant acme, 12,345.00 USD, is needs_review (several_payment_intents)\nrecord it as succeeded? [y/N] oncepay: nothing was changed\n")
+	if len(f.asked) > 0 {
+		t.Errorf("%q", f.asked)
+	}
+	f.run(true, "y\n", line...).says(t, exitOK, id.String()+" is succeeded; it was needs_review\n", "[y/N]")
+	f.run(true, "", append(line, "--yes")...).says(t, exitOK, " is succeeded", "")
+	if r := f.run(false, "", append(line, "--json", "--tenant", "acme")...); r.code != exitOK || oneDocument(t, r.out)["status"] != "succeeded" || r.err != "" {
+		t.Errorf("%+v", r)
+	}
+	if f.count("resolve acme "+id.String()+" succeeded") != 3 || f.op != (payments.Operation{Actor: "ann", Reason: "seen at Stripe"}) {
+		t.Errorf("%q, %+v", f.asked, f.op)
+	}
+	f.run(false, "", append(line, "--tenant", "other")...).says(t, exitFailed, "", "the tenant has no such payment")
+	f.refusal = &payments.Error{Code: payments.CodeInvalid, Field: "as", Message: "a payment that is unknown cannot be resolved as failed"}
+	f.run(false, "", line...).says(t, exitFailed, "", "oncepay: as: a payment that is unknown cannot be resolved as failed\n")
+}
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	f := &fakeOperators{entries: []payments.AuditEntry{{ID: 7, At: time.Unix(0, 0), Actor: "ann\x1b[2J", Action: "dlq replay", Target: "rpl_1", Reason: "mended", Filter: []byte(`{"reason":"invalid"}`), Result: []byte(`{"count":3}`)}}, next: "c2"}
+	r := f.words("audit --actor ann --tenant acme --target rpl_1 --since 1h --until 2099-01-01T00:00:00Z")
+	r.says(t, exitOK, `dlq replay  rpl_1   -       mended  {"reason":"invalid"}  {"count":3}`, "more: --cursor c2\n")
+	if strings.Contains(r.out, "\x1b") || f.filter.Actor != "ann" || f.filter.TenantID != "acme" || f.filter.Target != "rpl_1" || f.filter.Since.IsZero() || f.filter.Until.Year() != 2099 {
+		t.Errorf("%+v, %s", f.filter, r.out)
+	}
+	d := oneDocument(t, f.run(false, "", "audit", "--action", "dlq replay", "--json").out)
+	if e := list(t, d)[0].(map[string]any); e["result"].(map[string]any)["count"] != 3.0 || e["id"] != 7.0 || f.filter.Action != "dlq replay" {
+		t.Errorf("%v", d)
+	}
+}
+
+// TestHeld: a payment that is held back says by whom, and one that was given up how to take it up again.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	p := payments.Payment{Intent: payments.Intent{TenantID: "acme"}, ID: payments.NewID("acme", "k"), Status: payments.StatusReceived, Reason: payments.ReasonPaused, StripeAccount: "acct_1"}
+	f := &fakeOperators{letter: payments.DeadLetter{ID: "dl_1", Reason: payments.ReasonAttemptsExhausted}, pauses: []payments.Pause{
+		{TenantID: "acme", Actor: "ann", Reason: "fraud"}, {TenantID: "other", Actor: "bob"}, {AccountID: "acct_2", Actor: "bob"}, {Actor: "eve", Reason: "fire", Until: time.Unix(0, 0)}}}
+	text := func(p payments.Payment) string {
+		lines, err := hold(t.Context(), f, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, l := range lines {
+			b.WriteString(l[0] + ": " + l[1] + "\n")
+		}
+		return b.String()
+	}
+	want := "paused: tenant acme, until it is resumed, by ann: fraud\nwhat to do: `oncepay resume --tenant acme --reason R` lets it go on\n" +
+		"paused: everything, until 1970-01-01 00:00:00 UTC, by eve: fire\nwhat to do: `oncepay resume --reason R` lets it go on\n"
+	if got := text(p); got != want {
+		t.Errorf("%s", got)
+	}
+	p.Status, p.Reason = payments.StatusStalled, payments.ReasonNotSent
+	if got := text(p); !strings.Contains(got, "dead letter: dl_1: attempts_exhausted\n") || !strings.Contains(got, "`oncepay dlq replay dl_1`") {
+		t.Errorf("%s", got)
+	}
+	p.Status = payments.StatusSucceeded
+	if got := text(p); got != "" {
+		t.Errorf("%s", got)
+	}
+	p.Status, p.Reason = payments.StatusNeedsReview, payments.ReasonDisagrees+": amount"
+	if got := remedyOf(p); !strings.Contains(got, "not what was asked for") || !strings.HasSuffix(got, "`oncepay payments resolve "+p.ID.String()+" --as STATUS --reason R`") {
+		t.Errorf("%s", got)
+	}
+}

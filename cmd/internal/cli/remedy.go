@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/postgres"
+)
+
+// remedies say what only a person can do about a payment that waits for this reason, or why nothing has to be done although it looks so.
+var remedies = map[string]string{
+	payments.ReasonAccountUnknown: "its tenant's Stripe account cannot be used: `oncepay doctor` says why (stripe_tenants), and so does the workers' log",
+	payments.ReasonAccountChanged: "connect the Stripe account that it began with, shown below: `oncepay doctor` says which is connected (stripe_account, stripe_tenants)",
+	payments.ReasonAuthentication: "Stripe refuses the key: check ONCEPAY_STRIPE_KEY, or the tenant's own (`oncepay tenants list`)",
+	payments.ReasonCancelling:     "nothing: it was declined, and its PaymentIntent is being cancelled so that nobody can still confirm it",
+	payments.ReasonReplayed:       "nothing: an operator took it up again; `oncepay audit --target` its dead letter says who",
+	payments.ReasonRewound:        "nothing: the database was restored, and what was sent since is being looked up at Stripe",
+}
+
+// reviewRemedies say what to look at before a payment that waits for a person is resolved.
+var reviewRemedies = map[string]string{
+	payments.ReasonAbsent:          "Stripe's records show nothing of it: resolve it as waiting to send it, or as canceled",
+	payments.ReasonDisagrees:       "Stripe has a PaymentIntent that is not what was asked for: look at it there, mend it, and resolve the payment as what it is",
+	payments.ReasonSeveral:         "Stripe has several PaymentIntents of it: refund or cancel all but one there, then resolve it as succeeded, or as canceled if none is left",
+	payments.ReasonUnknownStatus:   "Stripe names a status that this version does not know: look at the PaymentIntent there, or run a newer version",
+	payments.ReasonMissingAtStripe: "Stripe named a PaymentIntent before and does not show it now: check the account and the key, then resolve it as unknown, which looks again",
+	payments.ReasonConfirming:      "Stripe has left its PaymentIntent half done: cancel it there, then resolve the payment as unknown, which reads what became of it",
+}
+
+// remedyOf says what to do about a payment; "" where nothing is to be done.
+func remedyOf(p payments.Payment) string {
+	word, _, _ := strings.Cut(p.Reason, ":")
+	if p.Status == payments.StatusNeedsReview {
+		remedy, ok := reviewRemedies[word]
+		if !ok {
+			remedy = "a person decides: look at Stripe what became of it"
+		}
+		return remedy + ": `oncepay payments resolve " + p.ID.Format(p.Kind) + " --as STATUS --reason R`"
+	}
+	return remedies[word]
+}
+
+// hold is what an operator's decision or a dead letter means for a payment.
+func hold(ctx context.Context, store operators, p payments.Payment) (lines [][2]string, err error) {
+	switch {
+	case p.Reason == payments.ReasonPaused:
+		pauses, err := store.Pauses(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, pause := range pausesOver(pauses, p) {
+			lines = append(lines, [2]string{"paused", whom(pause) + ", " + untilWhen(pause) + ", by " + pause.Actor + ": " + pause.Reason})
+			lines = append(lines, [2]string{"what to do", "`oncepay resume" + scope{pause.TenantID, pause.AccountID}.flags() + " --reason R` lets it go on"})
+		}
+	case p.Status == payments.StatusStalled:
+		letters, _, err := store.DeadLetters(ctx, postgres.DeadLettersRequest{LetterFilter: payments.LetterFilter{PaymentID: &p.ID, State: payments.DeadLetterOpen}, Limit: 1})
+		if err != nil || len(letters) == 0 {
+			return nil, err
+		}
+		d := letters[0]
+		lines = [][2]string{{"dead letter", d.ID + ": " + string(d.Reason)},
+			{"what to do", "mend the cause, then `oncepay dlq replay " + d.ID + "`; or `oncepay dlq discard " + d.ID + "` cancels it"}}
+	}
+	return lines, nil
+}
+
+// pausesOver are the pauses that a payment may be under. Which account a payment without one will go to is not known here: all of accounts count then.
+func pausesOver(pauses []payments.Pause, p payments.Payment) (over []payments.Pause) {
+	for _, pause := range pauses {
+		everybody := pause.TenantID == "" && pause.AccountID == ""
+		ofAccount := pause.AccountID != "" && (p.StripeAccount == "" || p.StripeAccount == pause.AccountID)
+		if everybody || pause.TenantID == p.TenantID && pause.TenantID != "" || ofAccount {
+			over = append(over, pause)
+		}
+	}
+	return over
+}

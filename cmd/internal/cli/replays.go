@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/console"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/document"
+	"github.com/oncepay/oncepay/schema"
+)
+
+func replaysCommand(s *shared) *cobra.Command {
+	return Group("replays", "Watch and steer the replays of dead letters", replaysListCommand(s), replaysShowCommand(s),
+		replaysChangeCommand(s, "pause", "Take up no more dead letters of a replay until it is resumed", "paused", operators.PauseReplay),
+		replaysChangeCommand(s, "resume", "Let a paused replay go on", "goes on", operators.ResumeReplay),
+		replaysChangeCommand(s, "cancel", "End a replay; what it has taken up already goes on", "cancelled", operators.CancelReplay))
+}
+
+func replaysListCommand(s *shared) *cobra.Command {
+	var limit int
+	var from string
+	c := &cobra.Command{
+		Use: "list", Short: "List replays, newest first", Args: Arguments(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if _, err := checkPage("all", limit); err != nil {
+				return err
+			}
+			return s.withOperators(c.Context(), func(store operators) error {
+				page, next, err := store.Replays(c.Context(), limit, from)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					list := schema.List[schema.Replay]{Data: []schema.Replay{}, NextCursor: cursor(next)}
+					for _, r := range page {
+						list.Data = append(list.Data, document.Replay(r))
+					}
+					return console.JSON(s.out, list)
+				}
+				rows := make([][]string, len(page))
+				for i, r := range page {
+					rows[i] = []string{r.ID, string(r.State), console.Grouped(fmt.Sprint(r.Total)), console.Grouped(fmt.Sprint(finished(r))), when(r.CreatedAt), r.Actor, orDash(r.Reason)}
+				}
+				return s.printList([]string{"ID", "STATE", "DEAD LETTERS", "DONE", "BEGUN (UTC)", "BY", "NOTE"}, rows, next)
+			})
+		},
+	}
+	c.Flags().IntVar(&limit, "limit", payments.LimitDefault, "how many, at most 1000")
+	c.Flags().StringVar(&from, "cursor", "", "go on from a list's next_cursor")
+	return c
+}
+
+// replaysShow is one call of replays show.
+type replaysShow struct {
+	*shared
+	items, follow bool
+	result        string
+	limit         int
+	cursor        string
+}
+
+func replaysShowCommand(s *shared) *cobra.Command {
+	r := replaysShow{shared: s}
+	c := &cobra.Command{
+		Use: "show ID", Short: "Show how far a replay is, and what became of each dead letter", Args: Arguments(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := r.check(c); err != nil {
+				return err
+			}
+			return s.withOperators(c.Context(), func(store operators) error { return r.run(c.Context(), store, args[0]) })
+		},
+	}
+	c.Flags().BoolVar(&r.items, "items", false, "list its dead letters, each with its result")
+	c.Flags().StringVar(&r.result, "result", "", "with --items: only those of this result")
+	c.Flags().BoolVar(&r.follow, "follow", false, "watch it until it ends; the exit code is as that of dlq replay")
+	c.Flags().IntVar(&r.limit, "limit", payments.LimitDefault, "with --items: how many, at most 1000")
+	c.Flags().StringVar(&r.cursor, "cursor", "", "with --items: go on from a list's next_cursor")
+	return c
+}
+
+func (r *replaysShow) check(c *cobra.Command) error {
+	if !r.items {
+		for _, name := range []string{"result", "limit", "cursor"} {
+			if c.Flags().Changed(name) {
+				return &app.UsageError{Text: "--" + name + ": goes with --items"}
+			}
+		}
+	}
+	if r.items && r.follow {
+		return &app.UsageError{Text: "--follow: goes without --items"}
+	}
+	if !checkResult(r.result) {
+		names := make([]string, len(replayResults))
+		for i, result := range replayResults {
+			names[i] = string(result)
+		}
+		return &app.UsageError{Text: "--result: must be one of " + strings.Join(names, ", ")}
+	}
+	_, err := checkPage("all", r.limit)
+	return err
+}
+
+func (r *replaysShow) run(ctx context.Context, store operators, id string) error {
+	job, err := store.Replay(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case r.items:
+		return r.printItems(ctx, store, job)
+	case r.follow:
+		return r.followReplay(ctx, store, job)
+	case r.json:
+		return console.JSON(r.out, document.Replay(job))
+	}
+	r.printReplay(job, time.Now())
+	return r.printResults(job)
+}
+
+func (r *replaysShow) printItems(ctx context.Context, store operators, job payments.Replay) error {
+	page, next, err := store.ReplayItems(ctx, job.ID, payments.ReplayResult(r.result), r.limit, r.cursor)
+	if err != nil {
+		return err
+	}
+	if r.json {
+		list := schema.List[schema.ReplayItem]{Data: []schema.ReplayItem{}, NextCursor: cursor(next)}
+		for _, i := range page {
+			list.Data = append(list.Data, document.ReplayItem(i))
+		}
+		return console.JSON(r.out, list)
+	}
+	rows := make([][]string, len(page))
+	for i, item := range page {
+		payment := "-"
+		if item.PaymentID != nil {
+			payment = item.PaymentID.String()
+		}
+		rows[i] = []string{item.LetterID, payment, orDash(string(item.Result)), orDash(string(item.Status)), orDash(item.Detail)}
+	}
+	return r.printList([]string{"DEAD LETTER", "PAYMENT", "RESULT", "STATUS", "WHY"}, rows, next)
+}
+
+// printReplay shows a replay to a person.
+func (s *shared) printReplay(r payments.Replay, now time.Time) {
+	count := func(n int) string { return console.Grouped(plural(int64(n), "dead letter", "dead letters")) }
+	lines := [][2]string{
+		{"replay", r.ID}, {"state", string(r.State)}, {"by", r.Actor}, {"note", r.Reason}, {"chosen by", filterText(r.Filter)}, {"begun", when(r.CreatedAt)},
+		{"dead letters", console.Grouped(fmt.Sprint(r.Total))}, {"done", console.Grouped(fmt.Sprint(finished(r)))},
+	}
+	if len(r.Amount) > 0 {
+		lines = append(lines, [2]string{"amount", money(r.Amount, 0)})
+	}
+	if !r.FinishedAt.IsZero() {
+		lines = append(lines, [2]string{"ended", when(r.FinishedAt)})
+	}
+	if r.Rate > 0 {
+		lines = append(lines, [2]string{"rate", fmt.Sprintf("at most %g a second", r.Rate)})
+	}
+	if speed := speedOf(r, now); speed != "" {
+		lines = append(lines, [2]string{"speed", speed})
+	}
+	if r.PassedOver > 0 {
+		lines = append(lines, [2]string{"left out", count(r.PassedOver) + " of another replay"})
+	}
+	for name, value := range r.Set {
+		lines = append(lines, [2]string{"set", name + "=" + value})
+	}
+	s.printLines(lines)
+}
+
+// speedOf says how fast a replay is and how long it will take, counted from its beginning.
+func speedOf(r payments.Replay, now time.Time) string {
+	if !r.FinishedAt.IsZero() {
+		now = r.FinishedAt
+	}
+	took, done := now.Sub(r.CreatedAt), finished(r)
+	if took < time.Second || done == 0 {
+		return ""
+	}
+	perSecond := float64(done) / took.Seconds()
+	text := fmt.Sprintf("%.0f/s", perSecond)
+	if perSecond < 1 {
+		text = fmt.Sprintf("%.0f/min", 60*perSecond)
+	}
+	if left := float64(r.Total-done) / perSecond; r.State == payments.ReplayRunning && left >= 1 && left < 1e6 {
+		text += ", about " + (time.Duration(left) * time.Second).String() + " left"
+	}
+	return text
+}
+
+// filterText is a filter as the flags that make it.
+func filterText(f payments.LetterFilter) string {
+	id := f.ID
+	if f.PaymentID != nil {
+		id = f.PaymentID.String()
+	}
+	var flags []string
+	for _, flag := range [][2]string{{"tenant", f.TenantID}, {"reason", string(f.Reason)}, {"id", id}, {"key", f.IdempotencyKey}, {"batch", f.Batch}, {"text", f.Text}, {"since", moments(f.Since)}, {"until", moments(f.Until)}} {
+		if flag[1] != "" {
+			flags = append(flags, "--"+flag[0]+" "+shellWord(flag[1]))
+		}
+	}
+	if len(flags) == 0 {
+		return "--all"
+	}
+	return strings.Join(flags, " ")
+}
+
+func moments(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// replaysChangeCommand is one of the commands that steer a replay.
+func replaysChangeCommand(s *shared, verb, short, did string, change func(operators, context.Context, string, payments.Operation) (payments.Replay, error)) *cobra.Command {
+	var note string
+	c := &cobra.Command{
+		Use: verb + " ID", Short: short, Args: Arguments(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			op, err := s.operation(c, "--note", note, false)
+			if err != nil {
+				return err
+			}
+			return s.withOperators(c.Context(), func(store operators) error {
+				job, err := change(store, c.Context(), args[0], op)
+				if err != nil {
+					return failure(err)
+				}
+				if s.json {
+					return console.JSON(s.out, document.Replay(job))
+				}
+				fmt.Fprintf(s.out, "%s %s: %s of %s done\n", job.ID, did, console.Grouped(fmt.Sprint(finished(job))), console.Grouped(plural(int64(job.Total), "dead letter", "dead letters")))
+				return nil
+			})
+		},
+	}
+	bindActor(c)
+	c.Flags().StringVar(&note, "note", "", "why, in your own words, for the audit")
+	return c
+}
+
+// failure makes a refusal that depends on how things stand exit code 1: the command line is in order.
+func failure(err error) error {
+	if payments.ErrorCode(err) == payments.CodeInvalid {
+		return NewExit(exitFailed, "oncepay: "+err.Error())
+	}
+	return err
+}
+
+// printDetached says how to follow a replay later.
+func (s *shared) printDetached(r payments.Replay) error {
+	if s.json {
+		return console.JSON(s.out, document.Replay(r))
+	}
+	fmt.Fprintln(s.out, r.ID)
+	fmt.Fprintf(s.err, "`oncepay replays show %s --follow` follows it\n", r.ID)
+	return nil
+}
