@@ -17,6 +17,8 @@ const (
 	StepAfterTake    Step = "after_take"
 	StepBeforeSubmit Step = "before_submit"
 	StepAfterSubmit  Step = "after_submit"
+	StepBeforeCancel Step = "before_cancel"
+	StepAfterCancel  Step = "after_cancel"
 	StepBeforeRecord Step = "before_record"
 	StepAfterRecord  Step = "after_record"
 	StepBeforeAck    Step = "before_ack"
@@ -26,8 +28,8 @@ const (
 // Steps lists all steps in order.
 func Steps() []Step {
 	return []Step{
-		StepBeforeAdmit, StepAfterAdmit, StepBeforeTake, StepAfterTake, StepBeforeSubmit, StepAfterSubmit, StepBeforeRecord, StepAfterRecord,
-		StepBeforeAck, StepAfterAck,
+		StepBeforeAdmit, StepAfterAdmit, StepBeforeTake, StepAfterTake, StepBeforeSubmit, StepAfterSubmit,
+		StepBeforeCancel, StepAfterCancel, StepBeforeRecord, StepAfterRecord, StepBeforeAck, StepAfterAck,
 	}
 }
 
@@ -113,13 +115,13 @@ func (p *Processor) send(ctx context.Context, c Claim) (Transition, error) {
 // cancel cancels the PaymentIntent of an on-session decline, under a key of its own.
 func (p *Processor) cancel(ctx context.Context, c Claim) (Transition, error) {
 	pay := c.Payment
-	p.step(StepBeforeSubmit, pay.ID)
+	p.step(StepBeforeCancel, pay.ID)
 	o := p.Gateway.Cancel(ctx, Submission{
 		Payment:   pay,
 		StripeKey: StripeKey(p.Namespace, KindCancel, pay.TenantID, pay.IdempotencyKey),
 		MayLeave:  func() error { return p.mayCancel(c) },
 	})
-	p.step(StepAfterSubmit, pay.ID)
+	p.step(StepAfterCancel, pay.ID)
 	return p.decide(ctx, c, o)
 }
 

@@ -497,7 +497,7 @@ func TestSettleWorksWithoutObservers(t *testing.T) {
 
 func TestStepsAreInOrder(t *testing.T) {
 	t.Parallel()
-	want := "before_admit after_admit before_take after_take before_submit after_submit before_record after_record before_ack after_ack"
+	want := "before_admit after_admit before_take after_take before_submit after_submit before_cancel after_cancel before_record after_record before_ack after_ack"
 	var got []string
 	for _, s := range Steps() {
 		got = append(got, string(s))

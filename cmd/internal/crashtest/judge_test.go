@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -200,9 +201,19 @@ func (a account) wire() (findings []string) {
 	for id, p := range a.Rows {
 		keys[payments.StripeKey(namespace, p.Kind, p.TenantID, p.IdempotencyKey)] = id
 	}
+	cancels := map[string]string{} // by key, the path that is canceled
+	for _, p := range a.Rows {
+		cancels[payments.StripeKey(namespace, payments.KindCancel, p.TenantID, p.IdempotencyKey)] = "/v1/payment_intents/" + p.StripePaymentIntent + "/cancel"
+	}
 	bodies := map[string]string{}
 	for _, r := range a.Ledger.Requests {
-		if r.Method != http.MethodPost || r.Path != "/v1/payment_intents" {
+		if r.Method != http.MethodPost {
+			continue
+		}
+		if strings.HasSuffix(r.Path, "/cancel") {
+			if cancels[r.IdempotencyKey] != r.Path {
+				findings = append(findings, fmt.Sprintf("request %d cancels by %s under the key %q, which is no row's", r.Seq, r.Path, r.IdempotencyKey))
+			}
 			continue
 		}
 		if _, known := keys[r.IdempotencyKey]; !known {

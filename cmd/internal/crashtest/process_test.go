@@ -221,7 +221,10 @@ func TestKilledProcess(t *testing.T) {
 			t.Run(string(step)+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
-				o := w.order("order-1")
+				o, charges := w.order("order-1"), 1
+				if step == payments.StepBeforeCancel || step == payments.StepAfterCancel {
+					o.method, o.Declines, o.present, charges = "pm_card_visa_chargeDeclined", true, true, 0
+				}
 				if fault != "" {
 					w.fault(o, fault, 1)
 				}
@@ -241,8 +244,11 @@ func TestKilledProcess(t *testing.T) {
 				}
 				w.start(workerOptions{name: "healthy"})
 				a := w.mustBeGood(0)
-				if len(a.Charges) != 1 {
-					t.Errorf("%d charges, want 1", len(a.Charges))
+				if len(a.Charges) != charges {
+					t.Errorf("%d charges, want %d", len(a.Charges), charges)
+				}
+				if o.Declines {
+					w.mustBeCanceled(t, a, o)
 				}
 			})
 		}

@@ -22,7 +22,8 @@ import (
 // gate stops goroutines of a worker at its steps, and all of them once the worker is dead. What is stopped never goes on: it ends where it
 // stands, without another word to anybody.
 type gate struct {
-	stop func(payments.Step, payments.ID) bool // nil: nothing
+	stop  func(payments.Step, payments.ID) bool // nil: nothing
+	watch func(payments.Step, payments.ID)      // nil: nobody
 
 	mu      sync.Mutex
 	dead    bool
@@ -36,6 +37,9 @@ func newGate(stop func(payments.Step, payments.ID) bool) *gate {
 }
 
 func (g *gate) onStep(s payments.Step, id payments.ID) {
+	if g.watch != nil {
+		g.watch(s, id)
+	}
 	g.mu.Lock()
 	if g.seen[s] == nil {
 		g.seen[s] = map[payments.ID]int{}
@@ -91,6 +95,7 @@ type worker struct {
 type workerOptions struct {
 	name        string
 	stop        func(payments.Step, payments.ID) bool // set: the worker is mortal
+	watch       func(payments.Step, payments.ID)      // is told of every step
 	concurrency int
 	drain       time.Duration
 	gateway     func(payments.Gateway) payments.Gateway
@@ -103,6 +108,7 @@ type workerOptions struct {
 func (w *world) start(o workerOptions) *worker {
 	w.Helper()
 	v := &worker{world: w, gate: newGate(o.stop), ended: make(chan struct{}), drain: max(o.drain, 5*time.Second)}
+	v.gate.watch = o.watch
 	dsn, natsURL := w.dsn, w.natsURL
 	if o.stop != nil {
 		v.drain = 100 * time.Millisecond

@@ -161,6 +161,7 @@ type order struct {
 	method   string
 	metadata map[string]string
 	lane     payments.Lane
+	present  bool // its customer is there: the payment is on session
 }
 
 // order draws up an order whose customer nobody else has. Its metadata carry its name, for rules of the simulator to match.
@@ -182,6 +183,7 @@ func (o order) id() payments.ID { return payments.NewID(o.TenantID, o.Key) }
 func (o order) body(t testing.TB) []byte {
 	t.Helper()
 	data, err := schema.EncodeIntent(schema.Intent{
+		OffSession:     schema.Some(!o.present),
 		IdempotencyKey: schema.Some(o.Key), Amount: schema.Some(o.Money.Amount), Currency: schema.Some(o.Money.Currency),
 		Customer: schema.Some(o.Money.Customer), PaymentMethod: schema.Some(o.method), Metadata: o.metadata,
 	})
