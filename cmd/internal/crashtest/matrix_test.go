@@ -36,8 +36,8 @@ var ways = []way{
 	{name: "takeover_blind", first: payments.StepAfterSubmit, blind: true},
 }
 
-// TestCrashMatrix kills a worker at every step, under every fault, as the first owner of a payment and as a later one; then a healthy worker
-// brings everything to rest. One world has one payment for each fault, and all of them are stopped at the same step.
+// TestCrashMatrix kills a worker at every step, under every fault, as the first owner of a payment, as a later one, and as the one that replays it
+// once it was a dead letter; then a healthy worker brings everything to rest. One world has one payment for each fault, and all of them are stopped at the same step.
 // -run TestCrashMatrix/first/after_submit/commit_then_503 replays one case.
 func TestCrashMatrix(t *testing.T) {
 	t.Parallel()
@@ -56,6 +56,21 @@ func TestCrashMatrix(t *testing.T) {
 			}
 		})
 	}
+	t.Run("replay", func(t *testing.T) {
+		t.Parallel()
+		for _, step := range payments.Steps() {
+			t.Run(string(step), func(t *testing.T) {
+				t.Parallel()
+				crashReplayed(t, step, "")
+			})
+		}
+		for _, step := range replaySteps {
+			t.Run("item_"+string(step), func(t *testing.T) {
+				t.Parallel()
+				crashReplayed(t, "", step)
+			})
+		}
+	})
 }
 
 // matrixOrders are one order for each fault, one without, and declined ones with an answer and without.

@@ -1,8 +1,10 @@
 package crashtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/consumer"
+	"github.com/oncepay/oncepay/consumer/deadletter"
 	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
@@ -81,14 +84,16 @@ func (g *gate) hasSeen(s payments.Step, id payments.ID) int {
 // worker is one worker with its relay, wired as in production.
 type worker struct {
 	*consumer.Worker
-	world   *world
-	gate    *gate
-	nc      *nats.Conn
-	proxies []*devstacktest.Proxy
-	stopRun context.CancelFunc
-	ended   chan struct{}
-	runErr  error
-	drain   time.Duration
+	world *world
+	gate  *gate
+	// replaying stops the runner of replays, if the worker has one.
+	replaying *gate
+	nc        *nats.Conn
+	proxies   []*devstacktest.Proxy
+	stopRun   context.CancelFunc
+	ended     chan struct{}
+	runErr    error
+	drain     time.Duration
 }
 
 // workerOptions say how a worker differs from a healthy one.
@@ -98,6 +103,8 @@ type workerOptions struct {
 	watch       func(payments.Step, payments.ID)      // is told of every step
 	concurrency int
 	drain       time.Duration
+	triesMax    int
+	replays     func(deadletter.Step) bool // set: it runs replays, and stops where this says so
 	gateway     func(payments.Gateway) payments.Gateway
 	jetstream   func(jetstream.JetStream) jetstream.JetStream
 	// postgres and nats, when set, are asked about everything that goes out on the worker's connections, once it works.
@@ -107,7 +114,7 @@ type workerOptions struct {
 // start starts a worker; it is stopped with the test.
 func (w *world) start(o workerOptions) *worker {
 	w.Helper()
-	v := &worker{world: w, gate: newGate(o.stop), ended: make(chan struct{}), drain: max(o.drain, 5*time.Second)}
+	v := &worker{world: w, gate: newGate(o.stop), replaying: newGate(nil), ended: make(chan struct{}), drain: max(o.drain, 5*time.Second)}
 	v.gate.watch = o.watch
 	dsn, natsURL := w.dsn, w.natsURL
 	if o.stop != nil {
@@ -153,7 +160,7 @@ func (w *world) start(o workerOptions) *worker {
 		js = o.jetstream(js)
 	}
 	processor := &payments.Processor{
-		Store: store, Gateway: port, Clock: w.clock, Namespace: namespace, Lease: w.times.lease, CallTimeout: w.times.call, TriesMax: 20,
+		Store: store, Gateway: port, Clock: w.clock, Namespace: namespace, Lease: w.times.lease, CallTimeout: w.times.call, TriesMax: cmp.Or(o.triesMax, 20),
 		Backoff: w.times.backoff, OnStep: v.gate.onStep,
 	}
 	v.Worker, err = consumer.New(consumer.Config{
@@ -174,9 +181,15 @@ func (w *world) start(o workerOptions) *worker {
 		defer close(v.ended)
 		v.runErr = v.Run(ctx, v.drain)
 	}()
+	replayed := func() {}
+	if o.replays != nil {
+		replayed = v.runReplays(ctx, store, o.replays, log)
+	}
 	w.Cleanup(func() {
 		v.gate.die()
+		v.replaying.die()
 		v.stop()
+		replayed()
 		stopRelay()
 		relayed.Wait()
 		v.nc.Close()
@@ -189,9 +202,26 @@ func (w *world) start(o workerOptions) *worker {
 	return v
 }
 
+// runReplays runs replays beside the worker until ctx ends.
+func (v *worker) runReplays(ctx context.Context, store *postgres.Store, stop func(deadletter.Step) bool, log *slog.Logger) (wait func()) {
+	v.world.Helper()
+	v.replaying = newGate(func(s payments.Step, _ payments.ID) bool { return stop(deadletter.Step(s)) })
+	runner, err := deadletter.New(deadletter.Config{
+		Store: store, Batches: store, Replays: store, Subjects: v.world.subjects, Log: log, Hold: 2 * time.Second, Poll: 50 * time.Millisecond,
+		Idle: 100 * time.Millisecond, OnStep: func(s deadletter.Step, _ string) { v.replaying.onStep(payments.Step(s), payments.ID{}) },
+	})
+	if err != nil {
+		v.world.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { _ = runner.Run(ctx) })
+	return running.Wait
+}
+
 // kill ends a mortal worker as SIGKILL would: from now on nothing of it reaches anybody.
 func (v *worker) kill() {
 	v.gate.die()
+	v.replaying.die()
 	for _, p := range v.proxies {
 		p.Cut()
 	}
