@@ -102,8 +102,12 @@ func (r *Runner) RunOnce(ctx context.Context) (open bool, err error) {
 	return pause < r.Idle, err
 }
 
-// leastPause keeps replays with a rate from asking for one item at a time.
-const leastPause = 100 * time.Millisecond
+// leastPause keeps replays with a rate from asking for one item at a time; results are looked for at least every watchMax, however long the last look
+// took, since a process that was stopped meanwhile, or a clock that was set, makes it seem hours.
+const (
+	leastPause = 100 * time.Millisecond
+	watchMax   = 10 * time.Second
+)
 
 // round is one look, and how long the next one may wait.
 func (r *Runner) round(ctx context.Context, watch bool) (pause time.Duration, err error) {
@@ -116,7 +120,7 @@ func (r *Runner) round(ctx context.Context, watch bool) (pause time.Duration, er
 		return r.Idle, nil
 	}
 	// Looking through many items costs PostgreSQL something, so that it is done the less often.
-	if began := r.Clock.Now(); watch || began.Before(r.watched) || began.Sub(r.watched) >= max(r.Poll, 10*r.took) {
+	if began := r.Clock.Now(); watch || began.Before(r.watched) || began.Sub(r.watched) >= max(r.Poll, min(10*r.took, watchMax)) {
 		_, err = r.Replays.WatchReplays(ctx)
 		r.watched, r.took = began, r.Clock.Now().Sub(began)
 	}

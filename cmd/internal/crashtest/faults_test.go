@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -224,4 +226,48 @@ func TestRememberedError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDetached: Stripe charged, kept nothing of its answer, and the payment method was detached before the request could be sent again. The payment is
+// found by its look-up, and is not rejected for what a second request is told.
+func TestDetached(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stripe := w.newFront()
+	stripe.records.Store(recordsAway)
+	o := w.order("order-1")
+	o.method = w.postStripe("/v1/payment_methods/pm_card_visa/attach", "customer="+o.Money.Customer)
+	w.fault(o, stripesim.FaultCommitThen503, 1)
+	w.publish(o)
+	w.start(workerOptions{name: "healthy"})
+	w.await("the unknown outcome", func() (bool, string) { s := w.status(o.id()); return s == payments.StatusUnknown, string(s) })
+	if id := w.postStripe("/v1/payment_methods/"+o.method+"/detach", ""); id != o.method {
+		t.Fatalf("%s was detached, and not %s", id, o.method)
+	}
+	stripe.records.Store(recordsTrue)
+	a := w.mustBeGood(0)
+	if s := w.status(o.id()); s != payments.StatusSucceeded || len(a.Charges) != 1 || a.Summary.PaymentIntents != 1 {
+		t.Errorf("the payment is %s, with %d charges and %d PaymentIntents", s, len(a.Charges), a.Summary.PaymentIntents)
+	}
+}
+
+// postStripe asks the simulator as somebody else beside us, and returns the id of the answer.
+func (w *world) postStripe(path, form string) (id string) {
+	w.Helper()
+	request, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.simURL+path, strings.NewReader(form))
+	if err != nil {
+		w.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+stripeKey)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer struct{ ID string }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode != http.StatusOK {
+		w.Fatalf("%s: %s %v", path, response.Status, err)
+	}
+	return answer.ID
 }

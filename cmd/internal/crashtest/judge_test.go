@@ -207,7 +207,7 @@ func (a account) wire() (findings []string) {
 	}
 	bodies := map[string]string{}
 	for _, r := range a.Ledger.Requests {
-		if r.Method != http.MethodPost {
+		if r.Method != http.MethodPost || !strings.HasPrefix(r.Path, "/v1/payment_intents") {
 			continue
 		}
 		if strings.HasSuffix(r.Path, "/cancel") {

@@ -207,7 +207,7 @@ func (v *worker) runReplays(ctx context.Context, store *postgres.Store, stop fun
 	v.world.Helper()
 	v.replaying = newGate(func(s payments.Step, _ payments.ID) bool { return stop(deadletter.Step(s)) })
 	runner, err := deadletter.New(deadletter.Config{
-		Store: store, Batches: store, Replays: store, Subjects: v.world.subjects, Log: log, Hold: 2 * time.Second, Poll: 50 * time.Millisecond,
+		Store: store, Batches: store, Replays: store, Clock: v.world.clock, Subjects: v.world.subjects, Log: log, Hold: 2 * time.Second, Poll: 50 * time.Millisecond,
 		Idle: 100 * time.Millisecond, OnStep: func(s deadletter.Step, _ string) { v.replaying.onStep(payments.Step(s), payments.ID{}) },
 	})
 	if err != nil {
