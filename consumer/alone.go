@@ -40,7 +40,14 @@ func (d *due) workAlone(ctx, work context.Context) {
 			}()
 			some = d.stint(ctx, work)
 		})
-		if some := <-ended; !some && !wait(ctx, d.w.PollInterval) {
+		some := true
+		hung := time.NewTimer(2 * alonePatience * d.w.Lease)
+		select {
+		case some = <-ended:
+		case <-hung.C: // what it has hangs; it is counted as abandoned, and must not keep those behind it
+		}
+		hung.Stop()
+		if !some && !wait(ctx, d.w.PollInterval) {
 			return // whatever keeps such tickets from being given should not keep everybody else out
 		}
 	}
