@@ -31,6 +31,9 @@ type Config struct {
 	PollInterval time.Duration
 	// NewToken returns 128 random bits.
 	NewToken func() payments.Token
+	// Held, when set, says why nothing may be sent from this process at present, "" when it may: then nothing is pulled and taken either, and what
+	// was pulled already is left to come back. It is asked often, by many, and must not wait.
+	Held func() (reason string)
 	// Random returns a number in [0, n), so that workers do not all do the same at the same moment; nil: the runtime's.
 	Random func(n int64) int64
 

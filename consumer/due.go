@@ -75,6 +75,9 @@ func (d *due) look(ctx, work context.Context) (pause, next time.Duration) {
 // take takes what is due, starts a goroutine for each claim, and reports whether there may be more, and when accounts without budget have room.
 func (d *due) take(ctx, work context.Context) (more bool, room time.Duration, err error) {
 	w := d.w
+	if w.held() {
+		return false, 0, nil
+	}
 	limit := min(takeMax, max(1, w.Concurrency/4))
 	n := w.slots.acquire(ctx, d.lane, forTickets, limit)
 	if n == 0 {

@@ -20,6 +20,9 @@ func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
 		return
 	}
 	defer w.gate.leave(1)
+	if w.held() {
+		return // it comes back
+	}
 	meta, err := msg.Metadata()
 	if err != nil {
 		w.Log.Error("a message without JetStream metadata was left alone", "stream", from.name)

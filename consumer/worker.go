@@ -158,10 +158,19 @@ func (w *Worker) noteAdmit(err error) {
 }
 
 // away reports whether what is pulled now is likely to fail.
-func (w *Worker) away() bool { return w.storeAway.Load() || w.broken.Load() >= brokenFrom }
+func (w *Worker) away() bool { return w.held() || w.storeAway.Load() || w.broken.Load() >= brokenFrom }
 
-// pauseWhileAway waits a moment while the store is away and reports whether to go on; the caller then tries with a single item.
+// held reports whether the process may send nothing at present.
+func (w *Worker) held() bool { return w.Held != nil && w.Held() != "" }
+
+// pauseWhileAway waits as long as the process is held, and a moment while the store is away, and reports whether to go on; the caller then tries
+// with a single item.
 func (w *Worker) pauseWhileAway(ctx context.Context) bool {
+	for w.held() {
+		if !wait(ctx, w.PollInterval) {
+			return false
+		}
+	}
 	if !w.away() {
 		return ctx.Err() == nil
 	}

@@ -46,6 +46,9 @@ type Processor struct {
 	// ResubmitAfterAbsent is Policy's.
 	ResubmitAfterAbsent bool
 	Backoff             Backoff
+	Backoff     Backoff
+	// Held, when set, says why nothing may be sent from this process at present, "" when it may. It is asked right before a write.
+	Held func() (reason string)
 	// Random returns a number in [0, n); nil: the runtime's.
 	Random func(n int64) int64
 	// OnStep, when set, is told of every step; tests stop the process in it.
@@ -63,8 +66,9 @@ type Settlement struct {
 	Err error
 }
 
-// errLeaseOver and errWindowOver hold a request back.
+// errHeld, errLeaseOver and errWindowOver hold a request back.
 var (
+	errHeld       = errors.New("this process may send nothing at present")
 	errLeaseOver  = errors.New("the lease would end before the call's time-out")
 	errWindowOver = errors.New("the idempotency key may be forgotten by Stripe, or expires_at has passed")
 )
@@ -135,6 +139,9 @@ func (p *Processor) mayCancel(c Claim) error {
 
 // mayLeave is the last check before the write. It looks at the wall clock, since a process can sleep between token and send.
 func (p *Processor) mayLeave(c Claim) error {
+	if p.Held != nil && p.Held() != "" {
+		return errHeld
+	}
 	now := p.Clock.Now().Round(0)
 	if !MaySend(c.Payment, c.WindowStart(), now) {
 		return errWindowOver

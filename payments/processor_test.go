@@ -351,6 +351,35 @@ func TestNothingLeavesTooLate(t *testing.T) {
 	}
 }
 
+// TestNothingLeavesWhileHeld: the hold begins between the token and the send.
+func TestNothingLeavesWhileHeld(t *testing.T) {
+	t.Parallel()
+	for _, inDoubt := range []bool{false, true} {
+		b := newBench()
+		b.submit, b.look = succeeded, emptyRecords
+		held := false
+		b.Held = func() string {
+			if held {
+				return "held"
+			}
+			return ""
+		}
+		b.OnStep = func(s Step, _ ID) { held = held || s == StepBeforeSubmit }
+		status := StatusReceived
+		if inDoubt {
+			status = StatusUnknown
+		}
+		claim := testClaim(status, inDoubt)
+		b.Settle(t.Context(), t.Context(), claim)
+		if slices.Contains(b.calls, "sent") {
+			t.Errorf("in doubt %v: it left\n  %s", inDoubt, strings.Join(b.calls, "\n  "))
+		}
+		if len(b.recorded) != 1 || b.recorded[0].Transition.CountTry || !b.recorded[0].Transition.Status.HasTicket() {
+			t.Errorf("in doubt %v: recorded %+v", inDoubt, b.recorded)
+		}
+	}
+}
+
 func TestTheWindowOfAResendBeginsWithTheFirstSend(t *testing.T) {
 	t.Parallel()
 	b := newBench()

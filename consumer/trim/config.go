@@ -32,6 +32,8 @@ type Config struct {
 	Clock payments.Clock
 	// KeepFor is how old a message becomes before it goes; default 72 h.
 	KeepFor time.Duration
+	// Held, when set, reports whether the streams' history is needed at present: then nothing is trimmed.
+	Held func() bool
 
 	Log      *slog.Logger
 	Observer Observer

@@ -84,6 +84,10 @@ type lane struct {
 func (l *lane) run(ctx context.Context) {
 	failures, pause := 0, time.Duration(0)
 	for wait(ctx, pause) {
+		if l.Held != nil && l.Held() {
+			pause = time.Second
+			continue
+		}
 		var err error
 		if pause, err = l.round(ctx, false); err != nil {
 			failures++
