@@ -6,12 +6,14 @@ CREATE TABLE installation_mark (
     marked_at  timestamptz NOT NULL,
     counter    bigint NOT NULL,
     id         boolean NOT NULL DEFAULT true,
+    floors     json NOT NULL DEFAULT '{}',
     CONSTRAINT installation_mark_pkey PRIMARY KEY (id),
     CONSTRAINT installation_mark_is_one CHECK (id),
     CONSTRAINT installation_mark_counter CHECK (counter >= 0)
 );
 
 COMMENT ON TABLE installation_mark IS 'One row, counted up while payments are worked on; absent until the first time';
+COMMENT ON COLUMN installation_mark.floors IS 'by stream: up to which of its messages this database had all when it was marked; a rewind reads on from there';
 
 -- PaymentIntents of ours that a rewind found at Stripe, whether or not their payment is there: one that comes later begins as unknown.
 CREATE TABLE stripe_objects (

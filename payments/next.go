@@ -53,5 +53,5 @@ func Next(p Payment, now time.Time) Action {
 // knows when it began, and look-ups around it do not see what was sent. It is asked again right before the write.
 func MaySend(p Payment, windowStart, now time.Time) bool {
 	inWindow := now.Before(windowStart.Add(ResendWindow)) && !windowStart.After(now.Add(ClockMargin))
-	return !p.Expired(now) && (SabotageNoResendLimit || windowStart.IsZero() || inWindow)
+	return !p.Expired(now) && !p.Orphan() && (SabotageNoResendLimit || windowStart.IsZero() || inWindow)
 }

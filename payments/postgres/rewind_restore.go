@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// RestorePayments stores those of the payments that the database does not have, and makes them, and those that it has and that nothing was sent
+// for, in doubt: each is looked up before anything is sent. Of two with one key the first counts. Intents must have passed validation.
+// CodeTicketLost as for GoOn.
+func (s *Store) RestorePayments(ctx context.Context, r payments.Rewind, hold time.Duration, list []payments.ForgottenPayment, account AccountOf) (payments.Rewind, payments.Restored, error) {
+	admissions := make([]*admission, len(list))
+	first := map[key]*admission{}
+	var keys []key
+	since := r.Since // a copy of what came by HTTP may have been published long after it was sent, but not before the database forgot it
+	for i, f := range list {
+		a, _, err := prepare(payments.AdmitRequest{Intent: f.Intent, Lane: f.Lane})
+		if err != nil {
+			return r, payments.Restored{}, err
+		}
+		admissions[i] = a
+		if first[a.key()] == nil {
+			first[a.key()] = a
+			keys = append(keys, a.key())
+		}
+		since = earlier(since, f.StoredAt)
+	}
+	slices.SortFunc(keys, key.compare)
+	var done payments.Restored
+	next, err := s.rewinding(ctx, r, hold, func(ctx context.Context, tx *transaction, r *payments.Rewind, now time.Time) ([]payments.OutboxItem, error) {
+		done = payments.Restored{Conflicts: map[int][]string{}, Unknown: map[int]string{}}
+		b := tx.batch()
+		s.queueRestore(b, keys, first, &done.Stored)
+		tenants, ids := keyArrays(keys)
+		var rows []row
+		b.Queue(query("read_by_id"), tenants, ids).Query(collect(&rows))
+		if err := tx.send(ctx, b); err != nil {
+			return nil, err
+		}
+		there := make(map[key]*row, len(rows))
+		for i := range rows {
+			there[rows[i].key()] = &rows[i]
+		}
+		for i, a := range admissions {
+			switch stored := there[a.key()]; {
+			case stored == nil:
+				done.Unknown[i] = a.Intent.TenantID
+			case stored.fingerprintVersion != payments.FingerprintVersion || stored.fingerprint != a.fingerprint:
+				if fields := differs(stored.payment.Intent, a.Intent); len(fields) > 0 {
+					done.Conflicts[i] = fields
+				}
+			}
+		}
+		asked := *r
+		asked.Since = since
+		n, messages, err := s.doubt(ctx, tx, asked, now, slices.Clone(keys), account)
+		r.Progress.Doubted += n
+		r.Progress.Restored += done.Stored
+		return messages, err
+	})
+	return next, done, err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.IsZero() || a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// queueRestore adds the insert, column by column.
+func (s *Store) queueRestore(b *pgx.Batch, keys []key, first map[key]*admission, stored *int) {
+	n := len(keys)
+	tenants, ids := keyArrays(keys)
+	idempotencyKeys, kinds, currencies, captures := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	customers, methods, details := make([]string, n), make([]string, n), make([]string, n)
+	lanes, fingerprints, amounts, offSession, expires := make([]int16, n), make([][]byte, n), make([]int64, n), make([]bool, n), make([]*time.Time, n)
+	for i, k := range keys {
+		a := first[k]
+		in := a.Intent
+		idempotencyKeys[i], kinds[i], currencies[i], captures[i] = in.IdempotencyKey, string(in.Kind), in.Currency, string(in.CaptureMethod)
+		customers[i], methods[i], details[i] = in.Customer, in.PaymentMethod, a.details
+		lanes[i], fingerprints[i], amounts[i], offSession[i], expires[i] = int16(a.Lane), a.fingerprint[:], in.Amount, in.OffSession, nullable(in.ExpiresAt)
+	}
+	b.Queue(query("restore_payments"), tenants, ids, idempotencyKeys, kinds, lanes, fingerprints, amounts, currencies, captures, offSession, customers,
+		methods, details, expires, s.opts.RequestVersion, payments.FingerprintVersion, s.now()).Query(func(rows pgx.Rows) error {
+		*stored = 0
+		for rows.Next() {
+			*stored++
+		}
+		return rows.Err()
+	})
+}

@@ -1,0 +1,1 @@
+SELECT {rewind} FROM rewinds r WHERE r.id = $1
