@@ -55,8 +55,8 @@ func (v MarkVerdict) Holds() bool { return v != MarkFits && v != MarkBegins }
 // Whatever the database cannot show is taken against it: what it has forgotten may have been charged, and Stripe forgets keys, too.
 func CompareMark(database MarkState, copied *Mark) MarkVerdict {
 	switch {
-	case copied == nil && !database.Counted:
-		return MarkBegins
+	case !database.Counted && (copied == nil || copied.Counter == 0 && copied.SystemID == database.SystemID):
+		return MarkBegins // a copy at zero was made by somebody who began, and came no further
 	case copied == nil:
 		return MarkCopyLost
 	case database.SystemID != copied.SystemID:

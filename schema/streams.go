@@ -110,6 +110,16 @@ func (s Subjects) StreamEvents() string { return s.streamName("EVENTS") }
 // StreamDead is the name of the dead letters' stream.
 func (s Subjects) StreamDead() string { return s.streamName("DEAD") }
 
+// BucketMark is the name of the key-value bucket that holds the copy of the
+// database's mark.
+func (s Subjects) BucketMark() string { return s.streamName("MARK") }
+
+// KeyMark is the one key in it.
+const KeyMark = "mark"
+
+// StreamOfBucket is the stream that a key-value bucket is made of.
+func StreamOfBucket(bucket string) string { return "KV_" + bucket }
+
 // streamName replaces dots, which a stream's name may not contain. A valid prefix
 // has no underscores of its own, so no two share a name.
 func (s Subjects) streamName(suffix string) string {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"crypto/rand"
 	"log/slog"
 	"math"
@@ -41,6 +42,8 @@ type Options struct {
 	Backoff payments.Backoff
 	// Logger hears of what should not happen; slog.Default unless set.
 	Logger *slog.Logger
+	// Connected, when set, is called for each new connection before anybody uses it, with what reads the database's mark on it.
+	Connected func(ctx context.Context, mark func(context.Context) (payments.MarkState, error))
 	// Observer, when set, is told of every flush of the verbs "admit" and "record". It must not block.
 	Observer func(verb string, s coalesce.Stats)
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/oncepay/oncepay/payments"
@@ -34,21 +35,26 @@ const (
 )
 
 // openPool connects and asks one question, so that a wrong URL is an error here and not at the first payment.
-func openPool(ctx context.Context, dsn string, size int) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, dsn string, opts Options, now func() *time.Time) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		// pgx hides the password in its own message.
 		return nil, payments.Errorf(payments.CodeInvalid, "the database URL cannot be read; it must be like postgres://user@host:5432/name: %w", err)
 	}
 	config.MaxConnLifetime, config.MaxConnLifetimeJitter = connectionLifetime, connectionLifetimeJitter
-	config.MaxConns = int32(min(size, 10_000))
+	config.MaxConns = int32(min(opts.PoolSize, 10_000))
 	for name, value := range connectionSettings {
 		if name == "application_name" && config.ConnConfig.RuntimeParams[name] != "" {
 			continue // an operator's own name says more
 		}
 		config.ConnConfig.RuntimeParams[name] = value
 	}
-	config.AfterConnect = registerArrays
+	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		if opts.Connected != nil {
+			opts.Connected(ctx, func(ctx context.Context) (payments.MarkState, error) { return readMark(ctx, c, now()) })
+		}
+		return registerArrays(ctx, c)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, payments.Errorf(payments.CodeUnavailable, "PostgreSQL: %w", err)

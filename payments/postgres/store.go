@@ -46,11 +46,11 @@ const (
 // Open connects to a database that has been migrated. The caller closes the Store. CodeInvalid: the DSN cannot be read; CodeUnavailable.
 func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
-	pool, err := openPool(ctx, dsn, opts.PoolSize)
-	if err != nil {
+	s := &Store{opts: opts}
+	var err error
+	if s.pool, err = openPool(ctx, dsn, opts, s.now); err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, opts: opts}
 	s.admits = coalesce.New(coalesce.Options[*admission]{
 		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
 		Weight: (*admission).weight, MaxWeight: flushBytesMax,
