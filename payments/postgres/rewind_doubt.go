@@ -18,7 +18,7 @@ const (
 )
 
 // AccountOf tells where a tenant's payments go to; the zero Account: it is not known.
-type AccountOf func(tenantID string) payments.Account
+type AccountOf = func(tenantID string) payments.Account
 
 // doubt makes payments in doubt, in a transaction: what was sent for them since the given time, or earlier, is not known. Whoever has their tickets
 // records nothing any more. What has ended is left alone, and so is what Stripe is processing, which is read again by its id. What was given up

@@ -1,0 +1,147 @@
+package rewind
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// objectsAtOnce is how many PaymentIntents are stored together.
+const objectsAtOnce = 200
+
+// The metadata by which a PaymentIntent of ours says whose it is.
+const (
+	metadataPayment = "oncepay_payment"
+	metadataTenant  = "oncepay_tenant"
+)
+
+// listAll lists every account's PaymentIntents of ours, and keeps them. Nothing of it may be missing: it begins anew after a failure.
+func (r *Runner) listAll(ctx context.Context, job payments.Rewind) (payments.Rewind, error) {
+	ways, err := r.ways(ctx)
+	if err != nil {
+		return job, err
+	}
+	job.Progress.Objects, job.Progress.Corrected, job.Progress.Disagrees = 0, 0, 0
+	l := &lister{Runner: r, ctx: ctx, job: job, told: r.Clock.Now()}
+	for _, tenant := range ways {
+		l.account, l.page = r.accounts[tenant], nil
+		if err := r.Stripe.ListOurs(ctx, tenant, job.Since.Add(-payments.RewindMargin), l.each, l.progress); err != nil {
+			return l.job, err
+		}
+		if err := l.flush(); err != nil {
+			return l.job, err
+		}
+	}
+	return l.job, nil
+}
+
+// lister takes in what Stripe lists.
+type lister struct {
+	*Runner
+	ctx     context.Context
+	job     payments.Rewind
+	account payments.Account
+	page    []payments.StripeObject
+	told    time.Time // when the rewind's hold was last moved on
+}
+
+func (l *lister) each(pi payments.PaymentIntent) error {
+	id, err := payments.ParseID(pi.Metadata[metadataPayment])
+	tenant := pi.Metadata[metadataTenant]
+	if err != nil || payments.CheckTenantID(tenant) != "" {
+		l.Log.Error("a PaymentIntent of this installation's namespace names no payment; a person must look at it", "payment_intent", pi.ID)
+		l.job.Progress.Disagrees++
+		return nil
+	}
+	l.page = append(l.page, payments.StripeObject{TenantID: tenant, PaymentID: id, Account: l.account, Intent: pi})
+	if len(l.page) < objectsAtOnce {
+		return nil
+	}
+	return l.flush()
+}
+
+// progress keeps the rewind while Stripe is slow.
+func (l *lister) progress() error {
+	if now := l.Clock.Now(); now.Sub(l.told).Abs() >= l.Hold/4 {
+		job, err := l.Store.GoOn(l.ctx, l.job, l.Hold)
+		if err != nil {
+			return err
+		}
+		l.job, l.told = job, now
+	}
+	return l.ctx.Err()
+}
+
+// flush stores a page, and corrects payments that have ended otherwise than Stripe says.
+func (l *lister) flush() error {
+	if len(l.page) == 0 {
+		return nil
+	}
+	job, contradicted, err := l.Store.StoreObjects(l.ctx, l.job, l.Hold, l.page)
+	if err != nil {
+		return err
+	}
+	l.job, l.page, l.told = job, nil, l.Clock.Now()
+	for _, p := range contradicted {
+		if err := l.correct(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// correct looks at all that Stripe has of a payment, and lets that count.
+func (l *lister) correct(p payments.Payment) error {
+	o := l.Stripe.Look(l.ctx, l.around(p), l.progress)
+	if o.Kind != payments.ObservedRecords {
+		return payments.Errorf(payments.CodeUnavailable, "Stripe's records of the payment %s could not be read: %s", p.ID, o.Detail)
+	}
+	disagrees := ""
+	done, err := l.Store.Evidence(l.ctx, p.TenantID, p.ID, func(now payments.Payment) (payments.Transition, error) {
+		disagrees = ""
+		stays := payments.Transition{Status: now.Status, Reason: now.Reason, InDoubt: now.InDoubt}
+		if now.Status.HasTicket() {
+			return stays, errWorkedOn
+		}
+		t, err := payments.Decide(now, o, l.Clock.Now(), max(1, l.TriesMax))
+		switch {
+		case err != nil:
+			return t, err
+		case t.Status == now.Status, t.ThenSend:
+			return stays, nil
+		case now.Status.Final() && t.Status == payments.StatusSucceeded, !now.Status.Final() && now.Status.CanMove(t.Status):
+			return t, nil
+		}
+		disagrees = strings.TrimSpace(string(t.Status) + " " + t.Reason)
+		return stays, nil
+	})
+	switch {
+	case err == errWorkedOn:
+		return nil // it is looked up like the others
+	case err != nil:
+		return err
+	case disagrees != "":
+		l.job.Progress.Disagrees++
+		l.Log.Error("Stripe contradicts a payment that has ended, and what it shows is no simple success; a person must look at it", "payment", p.ID.String(),
+			"tenant", p.TenantID, "status", p.Status, "stripe", disagrees)
+	case done.Sequence > 0:
+		l.job.Progress.Corrected++
+	}
+	return nil
+}
+
+var errWorkedOn = payments.Errorf(payments.CodeInvalid, "the payment is worked on")
+
+// around is the payment as a look-up must see it to find whatever was made since the rewind's time.
+func (l *lister) around(p payments.Payment) payments.Payment {
+	if p.FirstSubmitAt.IsZero() || l.job.Since.Before(p.FirstSubmitAt) {
+		p.FirstSubmitAt = l.job.Since.Add(-payments.RewindMargin)
+	}
+	p.LastSubmitAt = l.Clock.Now()
+	if p.StripeAccount == "" {
+		p.StripeAccount, p.Livemode = l.account.ID, l.account.Livemode
+	}
+	return p
+}
