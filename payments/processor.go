@@ -46,7 +46,6 @@ type Processor struct {
 	// ResubmitAfterAbsent is Policy's.
 	ResubmitAfterAbsent bool
 	Backoff             Backoff
-	Backoff     Backoff
 	// Held, when set, says why nothing may be sent from this process at present, "" when it may. It is asked right before a write.
 	Held func() (reason string)
 	// Random returns a number in [0, n); nil: the runtime's.

@@ -62,9 +62,21 @@ func (g *Gate) Connected(ctx context.Context, read func(context.Context) (paymen
 	}
 	if database.Rewind != 0 {
 		g.set(rewinding)
-	} else if v := payments.CompareMark(database, known); v.Holds() {
+	} else if v := g.compare(ctx, database, known); v.Holds() {
 		g.set(v.Explain())
 	}
+}
+
+// compare compares a database with a copy that was read before it. Where there was none, and the database has been marked, somebody may have begun
+// between the two; the copy is there before the mark is.
+func (g *Gate) compare(ctx context.Context, database payments.MarkState, known *payments.Mark) payments.MarkVerdict {
+	v := payments.CompareMark(database, known)
+	if v == payments.MarkCopyLost {
+		if again, _ := g.newest(ctx); again != nil {
+			v = payments.CompareMark(database, again)
+		}
+	}
+	return v
 }
 
 // newest is the newest mark that is known. certain: the copy was read.

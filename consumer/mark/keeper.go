@@ -94,7 +94,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 		k.back(worked)
 		return errors.New("the copy of the mark in NATS cannot be read")
 	}
-	v := payments.CompareMark(database, known)
+	v := k.Gate.compare(ctx, database, known)
 	if v == payments.MarkPromoted && database.Rewind == 0 {
 		if err := k.promoted(ctx, database, known); err != nil {
 			k.Gate.set(v.Explain())

@@ -151,11 +151,12 @@ func (r *Runner) rereadStream(ctx context.Context, job payments.Rewind, name str
 			if some, at, from, err = r.take(list, at, name, created, last); err != nil {
 				return job, err
 			}
-			job.Progress.Messages += len(some)
-			job.Progress.Sequence = from
 			if job, err = r.restore(ctx, job, some, account); err != nil {
 				return job, err
 			}
+			// Once all is done: a message whose payment was stored and whose batch or dead letter was not is read again.
+			job.Progress.Sequence = from
+			job.Progress.Messages += len(some)
 		}
 		pending -= min(pending, uint64(len(list)))
 	}

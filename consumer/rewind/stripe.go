@@ -105,7 +105,7 @@ func (l *lister) correct(p payments.Payment) error {
 		if now.Status.HasTicket() {
 			return stays, errWorkedOn
 		}
-		t, err := payments.Decide(now, o, l.Clock.Now(), max(1, l.TriesMax))
+		t, err := payments.Decide(now, o, l.Clock.Now(), payments.Policy{TriesMax: max(1, l.TriesMax)})
 		switch {
 		case err != nil:
 			return t, err

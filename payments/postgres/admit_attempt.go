@@ -83,6 +83,25 @@ func (a *batchAttempt) queueRead(b *pgx.Batch) {
 	b.Queue(query("batch_children"), a.key.tenant, a.key.id[:]).Query(collect(&a.there))
 }
 
+// queueAdoption adds what makes children that were there already the batch's own: a rewind stores them without their batch.
+func (a *batchAttempt) queueAdoption(b *pgx.Batch) {
+	var others []key
+	batch := a.key.id.Format(payments.KindBatch)
+	for i := range a.done.Children {
+		if p := &a.done.Children[i]; p.BatchID == "" {
+			p.BatchID = batch
+			others = append(others, key{p.TenantID, p.ID})
+		}
+	}
+	if len(others) == 0 {
+		return
+	}
+	slices.SortFunc(others, key.compare)
+	tenants, ids := keyArrays(others)
+	b.Queue(query("lock_any_tickets"), tenants, ids)
+	b.Queue(query("adopt_children"), a.key.tenant, ids, batch)
+}
+
 // answer ranks what the request met.
 func (a *batchAttempt) answer(requestVersion int) error {
 	m := meeting{tenantUnknown: a.tenantUnknown, refused: a.Refused != nil, existingOnly: a.ExistingOnly, inserted: a.created, rowThere: a.created || len(a.met) > 0}

@@ -121,6 +121,9 @@ func (s *Store) admitBatch(ctx context.Context, tx *transaction, a *batchAttempt
 		b.Queue("rollback")
 		b.Queue(begin) // a message that survived is no suspect, whatever became of it
 	}
+	if a.created && a.done.Verdict == payments.VerdictStored {
+		a.queueAdoption(b)
+	}
 	queueClearSuspect(b, a.Suspect)
 	s.reached("admit_batch")
 	return tx.commit(ctx, b)

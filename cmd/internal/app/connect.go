@@ -114,7 +114,10 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, s Settings, log 
 		}
 		ctx, cancel := context.WithTimeout(ctx, provisionTimeout)
 		defer cancel()
-		return provision.Ensure(ctx, js, subjects.Streams(settings), subjects.Consumers(settings))
+		return errors.Join(
+			provision.Ensure(ctx, js, subjects.Streams(settings), subjects.Consumers(settings)),
+			provision.EnsureBucket(ctx, js, subjects.BucketMark(), settings.Replicas),
+		)
 	})
 	if err != nil {
 		return fmt.Errorf("JetStream streams: %w", err)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/oncepay/oncepay/consumer"
 	"github.com/oncepay/oncepay/consumer/deadletter"
+	"github.com/oncepay/oncepay/consumer/mark"
+	"github.com/oncepay/oncepay/consumer/rewind"
 	"github.com/oncepay/oncepay/consumer/trim"
 	"github.com/oncepay/oncepay/ingress"
 	"github.com/oncepay/oncepay/migrations"
@@ -40,6 +42,8 @@ const (
 	httpBudget    = 3 * time.Second
 	replaysBudget = 5 * time.Second
 	trimBudget    = 5 * time.Second
+	rewindBudget  = 10 * time.Second
+	markBudget    = 5 * time.Second
 	relayBudget   = 10 * time.Second
 	closeBudget   = 10 * time.Second
 )
@@ -63,6 +67,9 @@ type service struct {
 	worker      *consumer.Worker
 	trimmer     *trim.Trimmer
 	replays     *deadletter.Runner
+	gate        *mark.Gate   // nil without a worker
+	keeper      *mark.Keeper // of the database's mark
+	rewinds     *rewind.Runner
 	health      *Health
 	trouble     *trouble
 	front       *door  // ONCEPAY_HTTP_ADDR
@@ -87,6 +94,9 @@ func Serve(ctx context.Context, s Settings, log *slog.Logger, o ServeOptions) er
 	v := &service{settings: s, log: log, options: o, metrics: metrics, health: &Health{Metrics: metrics}, trouble: newTrouble(log, SystemClock{}.Now)}
 	defer v.close()
 	var err error
+	if v.plays(RoleWorker) {
+		v.gate = mark.NewGate(log)
+	}
 	v.open = newFront(v.health.Handler())
 	if v.front, err = openDoor("ONCEPAY_HTTP_ADDR", s.HTTPAddr, v.open); err != nil {
 		return err
@@ -222,9 +232,13 @@ func (v *service) checkClock(ctx context.Context) error {
 }
 
 func (v *service) openStore(ctx context.Context) (*postgres.Store, error) {
+	var compared func(context.Context, func(context.Context) (payments.MarkState, error))
+	if v.gate != nil {
+		compared = v.gate.Connected
+	}
 	return postgres.Open(ctx, v.settings.DatabaseURL, postgres.Options{
 		RequestVersion: stripe.RequestVersion, Namespace: v.settings.Namespace, Rate: v.settings.StripeRate, Logger: v.log,
-		Committed: v.receiver.offer,
+		Committed: v.receiver.offer, Connected: compared,
 	})
 }
 
@@ -246,13 +260,17 @@ func (v *service) build() (err error) {
 	v.metrics.Gauge("tenants_held_back", "Tenants whose own Stripe account cannot be used; their payments wait.", func() (float64, bool) {
 		return float64(v.accounts.Broken()), true
 	})
+	if err := v.buildMark(subjects); err != nil {
+		return err
+	}
 	processor := &payments.Processor{
 		Store: v.store, Gateway: v.accounts, Clock: SystemClock{}, Namespace: s.Namespace, Lease: s.Lease, CallTimeout: s.StripeTimeout,
 		TriesMax: s.MaxTries, ResubmitAfterAbsent: s.ResubmitAfterAbsent, Backoff: s.Backoff(), OnStep: v.options.OnStep, OnObservation: v.observed,
+		Held: v.gate.Held,
 	}
 	v.worker, err = consumer.New(consumer.Config{
 		JetStream: v.js, Subjects: subjects, Store: v.store, Batches: v.store, Processor: processor, Clock: SystemClock{}, Concurrency: s.Concurrency, Lease: s.Lease,
-		NewToken: NewToken, Log: v.log, Observer: v.observer(), OnStep: v.options.OnStep,
+		NewToken: NewToken, Held: v.gate.Held, Log: v.log, Observer: v.observer(), OnStep: v.options.OnStep,
 	})
 	if err != nil {
 		return err
@@ -274,8 +292,12 @@ func (v *service) observed(p payments.Payment, o payments.Observation) {
 func (v *service) observer() consumer.Observer {
 	o := v.metrics.Observer()
 	count := o.Settled
+	message, taken := o.Message, o.Taken
+	o.Message = func(l payments.Lane, fate string) { message(l, fate); v.keeper.Worked() }
+	o.Taken = func(l payments.Lane, n int) { taken(l, n); v.keeper.Worked() }
 	o.Settled = func(l payments.Lane, s payments.Settlement, waited time.Duration) {
 		count(l, s, waited)
+		v.keeper.Worked()
 		v.trouble.settled(s)
 		if v.options.Settled != nil {
 			v.options.Settled(s, waited)
@@ -303,6 +325,12 @@ func (v *service) run(ctx context.Context) error {
 	if v.trimmer != nil {
 		g.add("trim", trimBudget, v.trimmer.Run) // after the worker: what a drain acks makes room still
 	}
+	if v.rewinds != nil {
+		g.add("rewind", rewindBudget, v.rewinds.Run)
+	}
+	if v.keeper != nil { // after the worker: what it does at last is marked
+		g.add("mark", markBudget, v.keeper.Run)
+	}
 	if v.relays != nil {
 		g.add("relay", relayBudget, v.relays.Run)
 	}
@@ -326,6 +354,9 @@ func (v *service) checks() map[string]Check {
 	checks := map[string]Check{"postgres": {Run: v.store.Ping}}
 	if v.plays(RoleWorker) || v.plays(RoleRelay) {
 		checks["nats"] = Check{Run: v.natsConnected, Optional: v.api != nil}
+	}
+	if v.gate != nil {
+		checks["mark"] = Check{Run: v.notHeld, Optional: true}
 	}
 	return checks
 }

@@ -9,6 +9,7 @@ import (
 func (v *service) buildTrim(subjects schema.Subjects) (err error) {
 	v.trimmer, err = trim.New(trim.Config{
 		JetStream: v.js, Clock: SystemClock{}, Log: v.log, Observer: v.metrics.Trim(),
+		Held: func() bool { return v.gate.Held() != "" }, // a rewind reads what stands there
 		Lanes: []trim.Lane{
 			{Stream: subjects.StreamIntents(), Durable: schema.ConsumerIntent},
 			{Stream: subjects.StreamBulk(), Durable: schema.ConsumerBulk},

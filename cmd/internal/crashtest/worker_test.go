@@ -15,6 +15,7 @@ import (
 	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/consumer"
 	"github.com/oncepay/oncepay/consumer/deadletter"
+	"github.com/oncepay/oncepay/consumer/mark"
 	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
@@ -94,6 +95,8 @@ type worker struct {
 	ended     chan struct{}
 	runErr    error
 	drain     time.Duration
+	mark      *mark.Gate // nil: it is not marked
+	keeper    *mark.Keeper
 }
 
 // workerOptions say how a worker differs from a healthy one.
@@ -107,6 +110,9 @@ type workerOptions struct {
 	replays     func(deadletter.Step) bool // set: it runs replays, and stops where this says so
 	gateway     func(payments.Gateway) payments.Gateway
 	jetstream   func(jetstream.JetStream) jetstream.JetStream
+	// marked: the worker notices a restored database, and runs rewinds; onRewind is told of their steps.
+	marked   bool
+	onRewind func(payments.RewindStep)
 	// postgres and nats, when set, are asked about everything that goes out on the worker's connections, once it works.
 	postgres, nats func(chunk []byte) devstacktest.Action
 }
@@ -129,9 +135,15 @@ func (w *world) start(o workerOptions) *worker {
 	ctx, cancel := context.WithCancel(context.Background())
 	v.stopRun = cancel
 	var relay *producer.Relay
+	var compared func(context.Context, func(context.Context) (payments.MarkState, error))
+	var held func() string
+	if o.marked {
+		v.mark = mark.NewGate(log)
+		compared, held = v.mark.Connected, v.mark.Held
+	}
 	store, err := postgres.Open(ctx, dsn, postgres.Options{
 		PoolSize: 4, Clock: w.clock, Namespace: namespace, RequestVersion: stripe.RequestVersion, Logger: log, Hold: w.times.hold, FlushTimeout: 3 * time.Second,
-		Backoff: w.times.backoff, Committed: func(items []payments.OutboxItem) { relay.Offer(items) },
+		Backoff: w.times.backoff, Committed: func(items []payments.OutboxItem) { relay.Offer(items) }, Connected: compared,
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -161,11 +173,12 @@ func (w *world) start(o workerOptions) *worker {
 	}
 	processor := &payments.Processor{
 		Store: store, Gateway: port, Clock: w.clock, Namespace: namespace, Lease: w.times.lease, CallTimeout: w.times.call, TriesMax: cmp.Or(o.triesMax, 20),
-		Backoff: w.times.backoff, OnStep: v.gate.onStep,
+		Backoff: w.times.backoff, OnStep: v.gate.onStep, Held: held,
 	}
 	v.Worker, err = consumer.New(consumer.Config{
 		JetStream: js, Subjects: w.subjects, Store: store, Batches: store, Processor: processor, Clock: w.clock, Concurrency: max(o.concurrency, 64), Lease: w.times.lease,
-		PollInterval: 50 * time.Millisecond, NewToken: app.NewToken, Log: log, OnStep: v.gate.onStep,
+		PollInterval: 50 * time.Millisecond, NewToken: app.NewToken, Log: log, OnStep: v.gate.onStep, Held: held,
+		Observer: v.observer(),
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -173,6 +186,11 @@ func (w *world) start(o workerOptions) *worker {
 	if len(v.proxies) > 0 {
 		v.proxies[0].OnClientData(o.postgres)
 		v.proxies[1].OnClientData(o.nats)
+	}
+	var marking sync.WaitGroup
+	watching, stopMark := context.WithCancel(context.Background())
+	if o.marked {
+		w.keep(watching, &marking, v, store, js, gateway, o.onRewind)
 	}
 	relaying, stopRelay := context.WithCancel(context.Background())
 	var relayed sync.WaitGroup
@@ -190,6 +208,8 @@ func (w *world) start(o workerOptions) *worker {
 		v.replaying.die()
 		v.stop()
 		replayed()
+		stopMark()
+		marking.Wait()
 		stopRelay()
 		relayed.Wait()
 		v.nc.Close()
