@@ -64,6 +64,9 @@ var privileges = map[string]string{
 	"stripe_objects": "SELECT, INSERT, UPDATE, DELETE",
 	"replays":        "SELECT, INSERT, UPDATE",
 	"replay_items":   "SELECT, INSERT, UPDATE",
+
+	"installation_mark": "SELECT, INSERT, UPDATE",
+	"rewinds":           "SELECT, INSERT, UPDATE",
 }
 
 // checkPrivileges asks what the role may do, and does none of it.

@@ -82,6 +82,11 @@ func rightsOf(s app.Settings) rights {
 			r.ack = append(r.ack, "$JS.ACK."+c.Stream+"."+c.Durable+".>")
 		}
 	}
+	if slices.Contains(s.Roles, app.RoleWorker) { // the copy of the database's mark
+		bucket := subjects.BucketMark()
+		r.read = append(r.read, "$JS.API.STREAM.INFO."+schema.StreamOfBucket(bucket))
+		r.write = append(r.write, "$JS.API.STREAM.MSG.GET."+schema.StreamOfBucket(bucket), "$KV."+bucket+"."+schema.KeyMark)
+	}
 	if slices.Contains(s.Roles, app.RoleRelay) {
 		prefix := prefixOf(s)
 		r.write = append(r.write, prefix+"."+string(schema.SubjectEvent)+".*.*", prefix+"."+string(schema.SubjectDead)+".*",
