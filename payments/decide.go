@@ -157,7 +157,7 @@ func decideRecords(p Payment, o Observation, now time.Time, policy Policy) Trans
 		return review(ReasonMissingAtStripe, nil) // Stripe has named it before: that it is not listed does not make it absent
 	case p.Expired(now):
 		return Transition{Status: StatusExpired, Reason: ReasonAbsent, ClearSubmit: true}
-	case policy.ResubmitAfterAbsent:
+	case policy.ResubmitAfterAbsent && !p.Orphan(): // an orphan is never sent
 		// A submit like the first: what was sent before is proven not to exist, and Stripe has long forgotten the key.
 		return Transition{Status: StatusWaiting, Reason: ReasonAbsent, ClearSubmit: true, Rounds: p.Rounds + 1, Delay: Delay{Step: 1}}
 	default:
