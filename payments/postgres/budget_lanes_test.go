@@ -104,7 +104,7 @@ func TestEmptyBudgetCostsLittle(t *testing.T) {
 	explain := func() int {
 		t.Helper()
 		if err := conn.QueryRow(ctx, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+query("take_due"), int16(1), 64, b.now(), "", account.ID, account.Livemode, b.opts.Rate,
-			"a0030", []string{}, []bool{}, []string{}).
+			"a0030", []string{}, []bool{}, []string{}, []string{}, []bool{}, "", false).
 			Scan(&plan); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func holdOf(except, home int) string {
 		"{home mode}", n(home+1)).Replace(`hold AS MATERIALIZED (
     SELECT a.tenant_id, a.account, NULL::bool AS livemode, true AS paused FROM pauses a, clock WHERE a.until IS NULL OR a.until > clock.now
     UNION ALL
-    SELECT NULL, u.account, u.livemode, false FROM unnest({ids}::text[], {modes}::bool[]) AS u(account, livemode)
+    SELECT NULL, u.account, u.livemode, false FROM unnest((SELECT {ids}::text[]), (SELECT {modes}::bool[])) AS u(account, livemode)
 ),
 holding AS MATERIALIZED (
     SELECT count(*) > 0 OR {only}::text <> '' AS anybody, coalesce(bool_or(paused), false) AS paused,
