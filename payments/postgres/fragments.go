@@ -74,8 +74,8 @@ var fragments = strings.NewReplacer(
 // asked is what the caller gave. Who is paused gets no token, nor does a payment of which Stripe has PaymentIntents although its row is new: the
 // database was restored, and that payment begins as one that may have been charged.
 var stored = `asked AS (
-    SELECT * FROM unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::int2[], $6::bytea[], $7::bigint[], $8::text[], $9::text[],
-        $10::bool[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::text[], $16::bool[], $17::bytea[], $18::bigint[])
+    SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::bytea[]), (SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::int2[]), (SELECT $6::bytea[]), (SELECT $7::bigint[]), (SELECT $8::text[]), (SELECT $9::text[]),
+        (SELECT $10::bool[]), (SELECT $11::text[]), (SELECT $12::text[]), (SELECT $13::text[]), (SELECT $14::timestamptz[]), (SELECT $15::text[]), (SELECT $16::bool[]), (SELECT $17::bytea[]), (SELECT $18::bigint[]))
     WITH ORDINALITY AS u(tenant_id, id, idempotency_key, kind, lane, fingerprint, amount, currency, capture_method,
         off_session, customer, payment_method, details, expires_at, stripe_account, livemode, token, lease_us, ord)
 ),

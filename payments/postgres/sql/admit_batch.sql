@@ -16,8 +16,8 @@ kept AS (
     SELECT b.tenant_id, b.id, $3::text, nullif($5::text, ''), cardinality($11::bytea[]), clock.now FROM batch b, clock
 ),
 input AS (
-    SELECT * FROM unnest($11::bytea[], $12::text[], $13::text[], $14::bytea[], $15::bigint[], $16::text[], $17::text[], $18::bool[], $19::text[],
-        $20::text[], $21::text[], $22::timestamptz[])
+    SELECT * FROM unnest((SELECT $11::bytea[]), (SELECT $12::text[]), (SELECT $13::text[]), (SELECT $14::bytea[]), (SELECT $15::bigint[]), (SELECT $16::text[]), (SELECT $17::text[]), (SELECT $18::bool[]), (SELECT $19::text[]),
+        (SELECT $20::text[]), (SELECT $21::text[]), (SELECT $22::timestamptz[]))
     WITH ORDINALITY AS u(id, idempotency_key, kind, fingerprint, amount, currency, capture_method, off_session, customer, payment_method, details,
         expires_at, ord)
 ),
