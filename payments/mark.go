@@ -92,16 +92,31 @@ func NewerMark(a, b *Mark) *Mark {
 
 // Explain says in words what a verdict means and what to do about it; "" where there is nothing to do.
 func (v MarkVerdict) Explain() string {
-	const remedy = ": run `oncepay rewind --since T` with the time of the backup, or `oncepay doctor --accept-mark` if you know that nothing was lost"
+	if remedy := v.Remedy(); remedy != "" {
+		return v.Means() + ": " + remedy
+	}
+	return v.Means()
+}
+
+// Means says in words what a verdict that holds means; "" for the others.
+func (v MarkVerdict) Means() string {
 	switch v {
 	case MarkPromoted:
 		return "PostgreSQL has begun a new timeline (a standby took over, or a recovery ended): the last moments are rewound by themselves"
 	case MarkBehind:
-		return "the database is behind its mark: it was restored from a backup, and has forgotten payments that may have been charged" + remedy
+		return "the database is behind its mark: it was restored from a backup, and has forgotten payments that may have been charged"
 	case MarkForeign:
-		return "this is another PostgreSQL cluster than the one that was marked: a backup was restored elsewhere, or ONCEPAY_DATABASE_URL names another database" + remedy
+		return "this is another PostgreSQL cluster than the one that was marked: a backup was restored elsewhere, or ONCEPAY_DATABASE_URL names another database"
 	case MarkCopyLost:
-		return "the copy of the database's mark is gone from NATS, so that nobody can tell whether the database was restored from a backup" + remedy
+		return "the copy of the database's mark is gone from NATS, so that nobody can tell whether the database was restored from a backup"
 	}
 	return ""
+}
+
+// Remedy says what a person does about a verdict; "" where nothing is to be done.
+func (v MarkVerdict) Remedy() string {
+	if !v.Holds() || v == MarkPromoted {
+		return ""
+	}
+	return "run `oncepay rewind --since T` with the time of the backup, or `oncepay doctor --accept-mark --reason R` if you know that nothing was lost"
 }

@@ -85,6 +85,39 @@ type Pause struct {
 	Until    *Timestamp `json:"until"` // null: until somebody resumes
 }
 
+// Rewind is a job by which a restored database learns again what it has
+// forgotten.
+type Rewind struct {
+	ID             int64      `json:"id"`
+	State          string     `json:"state"` // running, completed, failed
+	Step           string     `json:"step"`
+	Since          Timestamp  `json:"since"`
+	Actor          string     `json:"actor"`
+	Reason         *string    `json:"reason"`
+	Objects        int        `json:"objects"`         // PaymentIntents of ours that Stripe has
+	Doubted        int        `json:"doubted"`         // payments that are looked up before anything is sent for them
+	Corrected      int        `json:"corrected"`       // payments that had ended otherwise than Stripe says
+	Disagrees      int        `json:"disagrees"`       // payments that Stripe contradicts, for a person to look at
+	Messages       int        `json:"messages"`        // messages that were read again
+	Restored       int        `json:"restored"`        // payments that were stored again
+	DeadLetters    int        `json:"dead_letters"`    // messages that became dead letters again
+	UnknownTenants []string   `json:"unknown_tenants"` // named by messages or Stripe, and not in the database
+	Note           *string    `json:"note"`
+	Detail         *string    `json:"detail"` // why it stands still, or failed
+	CreatedAt      Timestamp  `json:"created_at"`
+	UpdatedAt      Timestamp  `json:"updated_at"`
+	FinishedAt     *Timestamp `json:"finished_at"`
+}
+
+// AcceptedMark is what "doctor --accept-mark" prints: what the database was
+// found to be, and where its mark stands from now on.
+type AcceptedMark struct {
+	Found    string `json:"found"` // fits, begins, promoted, behind, other_system, copy_lost
+	SystemID string `json:"system_id"`
+	Timeline int64  `json:"timeline"`
+	Counter  int64  `json:"counter"`
+}
+
 // AuditEntry is one line of what operators did.
 type AuditEntry struct {
 	ID       int64          `json:"id"`

@@ -56,6 +56,26 @@ func Pause(p payments.Pause) schema.Pause {
 	}
 }
 
+// Rewind is the document of a rewind.
+func Rewind(r payments.Rewind) schema.Rewind {
+	p := r.Progress
+	unknown := p.Unknown
+	if unknown == nil {
+		unknown = []string{}
+	}
+	return schema.Rewind{
+		ID: r.ID, State: string(r.State), Step: string(p.Step), Since: schema.NewTimestamp(r.Since), Actor: r.Actor, Reason: schema.Null(r.Reason),
+		Objects: p.Objects, Doubted: p.Doubted, Corrected: p.Corrected, Disagrees: p.Disagrees, Messages: p.Messages, Restored: p.Restored,
+		DeadLetters: p.Letters, UnknownTenants: unknown, Note: schema.Null(p.Note), Detail: schema.Null(r.Detail),
+		CreatedAt: schema.NewTimestamp(r.CreatedAt), UpdatedAt: schema.NewTimestamp(r.UpdatedAt), FinishedAt: schema.NullTimestamp(r.FinishedAt),
+	}
+}
+
+// AcceptedMark is the document of a mark that was accepted.
+func AcceptedMark(found payments.MarkVerdict, m payments.Mark) schema.AcceptedMark {
+	return schema.AcceptedMark{Found: string(found), SystemID: m.SystemID, Timeline: m.Timeline, Counter: m.Counter}
+}
+
 // AuditEntry is the document of what an operator did.
 func AuditEntry(e payments.AuditEntry) schema.AuditEntry {
 	return schema.AuditEntry{

@@ -18,12 +18,17 @@ func (s *Store) Mark(ctx context.Context) (payments.MarkState, error) {
 	return state, translate(err)
 }
 
-// rowQuerier is a pool or one connection.
-type rowQuerier interface {
+// RowQuerier is a pool, one connection or a transaction.
+type RowQuerier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-func readMark(ctx context.Context, q rowQuerier, now *time.Time) (payments.MarkState, error) {
+// ReadMark reads what a database says of itself, for whoever has a connection and no Store.
+func ReadMark(ctx context.Context, q RowQuerier) (payments.MarkState, error) {
+	return readMark(ctx, q, nil)
+}
+
+func readMark(ctx context.Context, q RowQuerier, now *time.Time) (payments.MarkState, error) {
 	var state payments.MarkState
 	var at pgtype.Timestamptz
 	var floors string

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,6 +13,7 @@ import (
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
 	"github.com/oncepay/oncepay/schema"
+	"github.com/oncepay/oncepay/schema/provision"
 )
 
 // rewindSlack is how much longer than a lease a rewind waits before it reads anything: processes notice it within a second or two.
@@ -55,6 +57,22 @@ func NewRewinds(store *postgres.Store, gateway rewind.Stripe, js jetstream.JetSt
 		return accepted.Counter, nil
 	}
 	return rewind.New(c)
+}
+
+// OpenMark connects to the copy of the database's mark, and makes its bucket where that is gone. closing ends the connection.
+func OpenMark(ctx context.Context, s Settings, name string) (copied *mark.Copy, closing func(), err error) {
+	nc, js, err := ConnectNATSOnce(s, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	subjects, settings := s.Streams()
+	ctx, cancel := context.WithTimeout(ctx, provisionTimeout)
+	defer cancel()
+	if err := provision.EnsureBucket(ctx, js, subjects.BucketMark(), settings.Replicas); err != nil {
+		nc.Close()
+		return nil, nil, fmt.Errorf("NATS: %w", err)
+	}
+	return mark.NewCopy(js, subjects.BucketMark()), nc.Close, nil
 }
 
 // StreamFloors tells up to which message of each stream everything was acked, and so is in the database.

@@ -157,10 +157,13 @@ func (f *fakeOperators) Audit(_ context.Context, filter payments.AuditFilter, _ 
 // run runs the program on the fake; on a terminal somebody types in.
 func (f *fakeOperators) run(terminal bool, in string, args ...string) result {
 	var out, err bytes.Buffer
-	s := &shared{out: &out, err: &err, operators: f, every: time.Millisecond, asks: func(io.Reader) bool { return terminal }}
+	s := &shared{out: &out, err: &err, operators: f, every: time.Millisecond, asks: terminals(terminal)}
 	code := s.run(args, strings.NewReader(in))
 	return result{code, out.String(), err.String()}
 }
+
+// terminals says for every input whether somebody can be asked.
+func terminals(yes bool) func(io.Reader) bool { return func(io.Reader) bool { return yes } }
 
 // words runs a command line without spaces in its arguments and without a terminal.
 func (f *fakeOperators) words(line string) result { return f.run(false, "", strings.Fields(line)...) }

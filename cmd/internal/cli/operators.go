@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/postgres"
@@ -26,6 +27,10 @@ type operators interface {
 	Pause(ctx context.Context, p payments.Pause) (payments.Pause, error)
 	Resume(ctx context.Context, scope payments.Pause, op payments.Operation) (ended bool, err error)
 	Pauses(ctx context.Context) ([]payments.Pause, error)
+	Mark(ctx context.Context) (payments.MarkState, error)
+	AcceptMark(ctx context.Context, counter int64, op payments.Operation, result []byte) error
+	BeginRewind(ctx context.Context, since time.Time, op payments.Operation) (r payments.Rewind, began bool, err error)
+	Rewind(ctx context.Context, id int64) (payments.Rewind, error)
 	Audit(ctx context.Context, f payments.AuditFilter, limit int, cursor string) ([]payments.AuditEntry, string, error)
 }
 

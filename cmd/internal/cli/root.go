@@ -33,6 +33,7 @@ type shared struct {
 
 	// Tests stand in for these: operators is nil for the store of the settings, every 0 for followEvery.
 	operators operators
+	copied    markCopy // nil: the one of the settings
 	every     time.Duration
 	asks      func(io.Reader) bool // whether somebody can be asked
 }
@@ -45,7 +46,7 @@ func Main(args []string, in io.Reader, out, err io.Writer) int {
 
 func (s *shared) run(args []string, in io.Reader) int {
 	root := Group("oncepay", "Charge each payment intent once, and prove it", serveCommand(s), migrateCommand(s), publishCommand(s), paymentsCommand(s),
-		batchCommand(s), dlqCommand(s), replaysCommand(s), pauseCommand(s), resumeCommand(s), auditCommand(s), tenantsCommand(s), keysCommand(s),
+		batchCommand(s), dlqCommand(s), replaysCommand(s), pauseCommand(s), resumeCommand(s), rewindCommand(s), auditCommand(s), tenantsCommand(s), keysCommand(s),
 		doctorCommand(s), configCommand(s), versionCommand(s))
 	root.SetIn(in)
 	root.SetOut(s.out)

@@ -34,6 +34,7 @@ var table = []check{
 	{name: "review", needs: []string{"schema"}, run: checkReview},
 	{name: "pauses", needs: []string{"schema"}, after: []string{"stripe_account"}, run: checkPauses},
 	{name: "replays", needs: []string{"schema"}, run: checkReplays},
+	{name: "mark", needs: []string{"schema", "jetstream"}, after: []string{"nats_permissions"}, run: checkMark},
 
 	{name: "nats", run: checkNATS},
 	{name: "nats_versions", needs: []string{"nats"}, after: []string{"nats_monitor"}, run: checkVersions},

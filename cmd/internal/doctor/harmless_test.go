@@ -24,7 +24,7 @@ import (
 )
 
 // harmless are the only subjects that an examination may publish to; inboxes are for answers, and the advisory is the server's own note of a question.
-var harmless = regexp.MustCompile(`^(_INBOX\..*|\$JS\.API\.INFO|\$JS\.API\.STREAM\.INFO\.[^.]+|\$JS\.API\.CONSUMER\.INFO\.[^.]+\.[^.]+|\$SYS\.REQ\.USER\.INFO|\$JS\.EVENT\.ADVISORY\.API)$`)
+var harmless = regexp.MustCompile(`^(_INBOX\..*|\$JS\.API\.INFO|\$JS\.API\.STREAM\.INFO\.[^.]+|\$JS\.API\.STREAM\.MSG\.GET\.KV_[^.]+|\$JS\.API\.CONSUMER\.INFO\.[^.]+\.[^.]+|\$SYS\.REQ\.USER\.INFO|\$JS\.EVENT\.ADVISORY\.API)$`)
 
 // testChangesNothing listens to everything that is said while an installation is examined that has work in hand.
 func testChangesNothing(t *testing.T, s *services) {
