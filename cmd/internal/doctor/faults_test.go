@@ -27,7 +27,7 @@ func TestFaults(t *testing.T) {
 	s := startServices(t)
 	for name, test := range map[string]func(*testing.T, *services){
 		"healthy": testHealthy, "not migrated": testNotMigrated, "newer schema": testNewerSchema, "other namespace": testOtherNamespace,
-		"tickets": testTickets, "due": testDue, "outbox": testOutbox, "unpublished": testUnpublished, "attention": testAttention, "review": testReview, "pauses": testPauses, "replays": testReplays, "privileges": testPrivileges, "password": testPassword,
+		"tickets": testTickets, "due": testDue, "outbox": testOutbox, "unpublished": testUnpublished, "attention": testAttention, "review": testReview, "pauses": testPauses, "replays": testReplays, "mark": testMark, "privileges": testPrivileges, "password": testPassword,
 		"PostgreSQL away": testPostgresAway, "PostgreSQL silent": testPostgresSilent, "locked": testLocked, "no fsync": testNoFsync, "a standby": testReadOnly,
 		"no JetStream": testNoJetStream, "streams missing": testStreamsMissing, "duplicate window": testDuplicateWindow, "durable": testDurable,
 		"not synced": testNotSynced, "sync unseen": testSyncUnseen, "NATS away": testNATSAway, "NATS silent": testNATSSilent, "stream full": testStreamFull,
@@ -359,7 +359,7 @@ func testMayNotRead(t *testing.T, s *services) {
 	w := s.bare(t)
 	w.useLimited(&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.INFO.>", "$JS.API.INFO"}}})
 	want := map[string]expectation{"nats_permissions": is(Failed, "publish to $JS.API.STREAM.INFO."), "jetstream": is(Warning, "may not ask $JS.API.INFO")}
-	want = unchecked(want, "nats_permissions", "streams")
+	want = unchecked(want, "nats_permissions", "streams", "mark")
 	w.expect(unchecked(want, "streams", "replicas", "stream_space"))
 }
 
@@ -377,7 +377,7 @@ func testMayNotHear(t *testing.T, s *services) {
 	w := s.bare(t)
 	w.useLimited(&server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"somewhere.>"}}})
 	want := map[string]expectation{"nats_permissions": is(Failed, "may not subscribe to _INBOX.>"), "jetstream": is(Warning)}
-	want = unchecked(want, "nats_permissions", "streams", "consumers")
+	want = unchecked(want, "nats_permissions", "streams", "consumers", "mark")
 	w.expect(unchecked(unchecked(want, "streams", ofStreams...), "consumers", "consumer_lag"))
 }
 

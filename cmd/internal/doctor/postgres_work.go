@@ -61,7 +61,7 @@ var privileges = map[string]string{
 	"rate_budgets":   "SELECT, INSERT, UPDATE",
 	"audit":          "SELECT, INSERT",
 	"pauses":         "SELECT, INSERT, UPDATE, DELETE",
-	"stripe_objects": "SELECT, INSERT, UPDATE, DELETE",
+	"stripe_objects": "SELECT, INSERT, UPDATE",
 	"replays":        "SELECT, INSERT, UPDATE",
 	"replay_items":   "SELECT, INSERT, UPDATE",
 
