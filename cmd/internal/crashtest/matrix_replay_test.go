@@ -110,7 +110,7 @@ func crashReplayed(t *testing.T, payment payments.Step, runner deadletter.Step) 
 	pace := short
 	pace.lease = 3 * time.Second // all come to the step before the first to do so is taken from it
 	w := newWorldOf(t, pace)
-	orders, meet := matrixOrders(w), func(payments.ID) {}
+	orders, meet := matrixOrders(w, someFaults(string(payment)+string(runner))), func(payments.ID) {}
 	if payment == payments.StepBeforeCancel || payment == payments.StepAfterCancel {
 		orders, meet = w.canceling(false)
 	}
