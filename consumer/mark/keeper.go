@@ -168,6 +168,8 @@ func (k *Keeper) count(ctx context.Context, database payments.MarkState, known *
 		m.Accepted = known.Accepted
 	}
 	k.Gate.remember(m)
-	_, err = k.Copy.Put(ctx, m)
+	if _, err = k.Copy.Put(ctx, m); err != nil {
+		k.back(true) // the copy must not stay behind until somebody works again
+	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -97,6 +98,7 @@ type worker struct {
 	drain     time.Duration
 	mark      *mark.Gate // nil: it is not marked
 	keeper    *mark.Keeper
+	looks     atomic.Int64 // how often the database was compared with its mark
 }
 
 // workerOptions say how a worker differs from a healthy one.
@@ -110,9 +112,9 @@ type workerOptions struct {
 	replays     func(deadletter.Step) bool // set: it runs replays, and stops where this says so
 	gateway     func(payments.Gateway) payments.Gateway
 	jetstream   func(jetstream.JetStream) jetstream.JetStream
-	// marked: the worker notices a restored database, and runs rewinds; onRewind is told of their steps.
+	// marked: the worker notices a restored database, and runs rewinds; the runner dies before a step of which onRewind says so.
 	marked   bool
-	onRewind func(payments.RewindStep)
+	onRewind func(payments.RewindStep) (dies bool)
 	// postgres and nats, when set, are asked about everything that goes out on the worker's connections, once it works.
 	postgres, nats func(chunk []byte) devstacktest.Action
 }

@@ -1,0 +1,9 @@
+package mark_test
+
+import (
+	"testing"
+
+	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
+)
+
+func TestMain(m *testing.M) { devstacktest.Run(m) }

@@ -1,0 +1,397 @@
+package mark_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oncepay/oncepay/consumer/mark"
+	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
+	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
+	"github.com/oncepay/oncepay/schema/provision"
+)
+
+// bucket is a bucket of the test's own.
+type bucket struct {
+	t    *testing.T
+	js   jetstream.JetStream
+	name string
+}
+
+func newBucket(t *testing.T) *bucket {
+	t.Helper()
+	nc, err := nats.Connect(devstacktest.NATS(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bucket{t, js, schema.Subjects{Prefix: devstacktest.Prefix(t)}.BucketMark()}
+	b.make()
+	t.Cleanup(b.lose)
+	return b
+}
+
+func (b *bucket) make() {
+	b.t.Helper()
+	if err := provision.EnsureBucket(context.Background(), b.js, b.name, 1); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bucket) lose() {
+	if err := b.js.DeleteStream(context.Background(), schema.StreamOfBucket(b.name)); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func (b *bucket) copy() *mark.Copy { return mark.NewCopy(b.js, b.name) }
+
+// read is the copy's counter and acceptances; -1 if there is none.
+func (b *bucket) read() (counter, accepted int64) {
+	b.t.Helper()
+	m, err := b.copy().Read(context.Background())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if m == nil {
+		return -1, 0
+	}
+	return m.Counter, m.Accepted
+}
+
+func TestCopyNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	b := newBucket(t)
+	if n, _ := b.read(); n != -1 {
+		t.Fatalf("a new bucket has %d", n)
+	}
+	at := time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
+	m := payments.Mark{SystemID: "1", Timeline: 2, Counter: 7, At: at}
+	if got, err := b.copy().Put(t.Context(), m); err != nil || *got != m {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got, err := b.copy().Read(t.Context()); err != nil || *got != m {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for name, other := range map[string]payments.Mark{
+		"behind": {SystemID: "1", Timeline: 2, Counter: 6}, "as far": m, "another timeline": {SystemID: "1", Timeline: 3, Counter: 8},
+		"another system": {SystemID: "2", Timeline: 2, Counter: 8}, "before an acceptance": {SystemID: "1", Timeline: 2, Counter: 8, Accepted: 1},
+	} {
+		if got, err := b.copy().Put(t.Context(), other); err != nil || *got != m {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	// An acceptance is further than all, whatever it accepts, and counts for those who remember more.
+	got, err := b.copy().Accept(t.Context(), payments.Mark{SystemID: "2", Timeline: 1, Counter: 3, At: at})
+	if err != nil || *got != (payments.Mark{SystemID: "2", Timeline: 1, Counter: 8, At: at, Accepted: 1}) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got, err = b.copy().Accept(t.Context(), payments.Mark{SystemID: "2", Timeline: 1, Counter: 50}); err != nil || got.Counter != 51 || got.Accepted != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	b.lose()
+	if n, _ := b.read(); n != -1 {
+		t.Errorf("a lost bucket has %d", n)
+	}
+	if _, err := b.copy().Put(t.Context(), m); err == nil {
+		t.Error("a lost bucket takes a mark")
+	}
+	b.make()
+	if got, err = b.copy().Accept(t.Context(), m); err != nil || got.Counter != 8 || got.Accepted != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestCopyOfMany: of many who write at once none overwrites one that has come further.
+func TestCopyOfMany(t *testing.T) {
+	t.Parallel()
+	b := newBucket(t)
+	const writers = 8
+	var wg sync.WaitGroup
+	for n := range writers {
+		wg.Go(func() {
+			if _, err := b.copy().Put(context.Background(), payments.Mark{SystemID: "1", Timeline: 1, Counter: int64(n + 1)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n, _ := b.read(); n != writers {
+		t.Errorf("the copy is at %d", n)
+	}
+}
+
+// TestCopyOfSomebodyElse: what is no mark is an error, not a mark at zero.
+func TestCopyOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	b := newBucket(t)
+	for _, text := range []string{"", "hello", "{}", `{"counter":7}`} {
+		if _, err := b.js.Publish(t.Context(), "$KV."+b.name+"."+schema.KeyMark, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := b.copy().Read(t.Context()); err == nil || m != nil || !strings.Contains(err.Error(), b.name) {
+			t.Errorf("%q: %+v, %v", text, m, err)
+		}
+	}
+}
+
+// database is one that tells its mark, and can be exchanged.
+type database struct {
+	mu     sync.Mutex
+	state  payments.MarkState
+	err    error
+	since  time.Time // of the rewind that was begun
+	begun  int
+	floors map[string]payments.StreamFloor
+	busy   bool // somebody else has counted within the last second
+}
+
+func (d *database) Mark(context.Context) (payments.MarkState, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.state, d.err
+}
+
+func (d *database) CountMark(_ context.Context, atLeast int64, floors map[string]payments.StreamFloor) (int64, time.Time, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busy || d.state.Counter < atLeast {
+		return 0, time.Time{}, false, d.err
+	}
+	d.state.Counter++
+	d.state.Counted, d.state.At, d.floors = true, d.state.Now, floors
+	return d.state.Counter, d.state.Now, true, d.err
+}
+
+func (d *database) BeginRewind(_ context.Context, since time.Time, op payments.Operation) (payments.Rewind, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.since, d.state.Rewind = since, 9
+	d.begun++
+	return payments.Rewind{ID: 9, Actor: op.Actor}, true, d.err
+}
+
+func (d *database) set(change func(*database)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(d)
+}
+
+// kept is a gate and its keeper, of a database and a bucket.
+type kept struct {
+	*bucket
+	db     *database
+	gate   *mark.Gate
+	keeper *mark.Keeper
+}
+
+var floor = payments.StreamFloor{Sequence: 42}
+
+func newKept(t *testing.T) *kept {
+	t.Helper()
+	k := &kept{bucket: newBucket(t), db: &database{state: payments.MarkState{Mark: payments.Mark{SystemID: "1", Timeline: 1}, Now: time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)}}}
+	k.gate, k.keeper = k.process(k.db)
+	return k
+}
+
+// process is another process beside it.
+func (k *kept) process(db mark.Store) (*mark.Gate, *mark.Keeper) {
+	log := slog.New(slog.DiscardHandler)
+	gate := mark.NewGate(log)
+	return gate, mark.NewKeeper(mark.Config{Store: db, Copy: k.copy(), Gate: gate, Log: log,
+		Floors: func(context.Context) (map[string]payments.StreamFloor, error) {
+			return map[string]payments.StreamFloor{"S": floor}, nil
+		}})
+}
+
+// look lets the keeper look once, after some work.
+func (k *kept) look() {
+	k.t.Helper()
+	k.keeper.Worked()
+	if err := k.keeper.Look(context.Background()); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *kept) wants(held string) {
+	k.t.Helper()
+	if got := k.gate.Held(); (held == "") != (got == "") || !strings.Contains(got, held) {
+		k.t.Errorf("held: %q, want %q", got, held)
+	}
+}
+
+// TestKeeperCounts while work is done, the copy after the database, and not without work.
+func TestKeeperCounts(t *testing.T) {
+	t.Parallel()
+	k := newKept(t)
+	k.wants("not been compared")
+	if err := k.keeper.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.wants("")
+	if n, _ := k.read(); n != 1 || k.db.state.Counter != 1 || k.db.floors["S"] != floor {
+		t.Errorf("begun at %d, %+v", n, k.db)
+	}
+	if err := k.keeper.Look(t.Context()); err != nil || k.db.state.Counter != 1 {
+		t.Errorf("counted without work: %d, %v", k.db.state.Counter, err)
+	}
+	k.look()
+	if n, _ := k.read(); n != 2 {
+		t.Errorf("after work %d", n)
+	}
+	// What somebody else counted is counted later, and not forgotten.
+	k.db.set(func(d *database) { d.busy = true })
+	k.look()
+	k.db.set(func(d *database) { d.busy = false })
+	if err := k.keeper.Look(t.Context()); err != nil || k.db.state.Counter != 3 {
+		t.Errorf("%d, %v", k.db.state.Counter, err)
+	}
+}
+
+// TestGateCloses for whatever the database cannot show, and opens once somebody has said that it is right, in every process.
+func TestGateCloses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(*kept)
+		says  string
+	}{
+		"restored":       {func(k *kept) { k.db.set(func(d *database) { d.state.Counter = 1 }) }, "behind its mark"},
+		"empty":          {func(k *kept) { k.db.set(func(d *database) { d.state.Counter, d.state.Counted = 0, false }) }, "behind its mark"},
+		"other system":   {func(k *kept) { k.db.set(func(d *database) { d.state.SystemID = "2" }) }, "another PostgreSQL cluster"},
+		"older timeline": {func(k *kept) { k.db.set(func(d *database) { d.state.Timeline = 0 }) }, "behind its mark"},
+		"copy lost":      {func(k *kept) { k.lose(); k.make() }, "the copy of the database's mark is gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKept(t)
+			for range 3 {
+				k.look()
+			}
+			other, keeper := k.process(k.db)
+			if err := keeper.Look(t.Context()); err != nil || other.Held() != "" {
+				t.Fatalf("%q, %v", other.Held(), err)
+			}
+			c.spoil(k)
+			// The connection that a process makes first shows it, before anybody uses it.
+			other.Connected(t.Context(), k.db.Mark)
+			if !strings.Contains(other.Held(), c.says) {
+				t.Errorf("a new connection: %q", other.Held())
+			}
+			before := k.db.state.Counter
+			k.look()
+			k.wants(c.says)
+			if k.db.state.Counter != before || k.db.begun != 0 {
+				t.Errorf("the database was counted, or rewound: %+v", k.db)
+			}
+			m, err := k.copy().Accept(t.Context(), k.db.state.Mark)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.look()
+			k.wants("behind its mark") // the copy is first, and the database not yet
+			k.db.set(func(d *database) { d.state.Counter, d.state.Counted = m.Counter, true })
+			k.look()
+			k.wants("")
+			if err := keeper.Look(t.Context()); err != nil || other.Held() != "" {
+				t.Errorf("the other process: %q, %v", other.Held(), err)
+			}
+			if n, accepted := k.read(); n != m.Counter+1 || accepted != 1 {
+				t.Errorf("counted on at %d, %d", n, accepted)
+			}
+		})
+	}
+}
+
+// TestGateWithoutAnswers: what cannot be read leaves the gate as it is, and closed at first.
+func TestGateWithoutAnswers(t *testing.T) {
+	t.Parallel()
+	k := newKept(t)
+	away := errors.New("away")
+	k.db.set(func(d *database) { d.err = away })
+	if err := k.keeper.Look(t.Context()); !errors.Is(err, away) {
+		t.Errorf("%v", err)
+	}
+	k.gate.Connected(t.Context(), k.db.Mark)
+	k.wants("not been compared")
+	k.db.set(func(d *database) { d.err = nil })
+	k.look()
+	k.wants("")
+	k.db.set(func(d *database) { d.err = away })
+	if err := k.keeper.Look(t.Context()); !errors.Is(err, away) {
+		t.Errorf("%v", err)
+	}
+	k.wants("")
+	// A process that remembers the mark sees a restore even while NATS is away.
+	k.db.set(func(d *database) { d.err, d.state.Counter = nil, 0 })
+	k.gate.Use(mark.NewCopy(brokenJetStream{k.js}, k.name))
+	k.gate.Connected(t.Context(), k.db.Mark)
+	k.wants("behind its mark")
+}
+
+// brokenJetStream answers for no bucket.
+type brokenJetStream struct{ jetstream.JetStream }
+
+func (brokenJetStream) KeyValue(context.Context, string) (jetstream.KeyValue, error) {
+	return nil, nats.ErrTimeout
+}
+
+// TestPromotionAndRewind: a new timeline is rewound from before the older of both marks, by itself and once; a rewind holds until it is over.
+func TestPromotionAndRewind(t *testing.T) {
+	t.Parallel()
+	k := newKept(t)
+	k.look()
+	at := k.db.state.At
+	k.db.set(func(d *database) { d.state.Timeline = 2 })
+	k.look()
+	if k.db.begun != 1 || !k.db.since.Equal(at.Add(-payments.RewindMargin)) {
+		t.Errorf("%d rewinds since %s", k.db.begun, k.db.since)
+	}
+	k.look()
+	k.wants("a rewind is running")
+	k.gate.Connected(t.Context(), k.db.Mark)
+	k.wants("a rewind is running")
+	if k.db.begun != 1 {
+		t.Errorf("%d rewinds", k.db.begun)
+	}
+	m, err := k.copy().Accept(t.Context(), k.db.state.Mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.db.set(func(d *database) { d.state.Rewind, d.state.Counter = 0, m.Counter })
+	k.look()
+	k.wants("")
+	// One that cannot be begun holds all the same.
+	k.db.set(func(d *database) { d.state.Timeline = 3 })
+	k.gate.Connected(t.Context(), k.db.Mark)
+	k.wants("a new timeline")
+}
+
+// TestKeeperLooksOnceMore when it is told to stop: what was done on the way to the end is marked.
+func TestKeeperLooksOnceMore(t *testing.T) {
+	t.Parallel()
+	k := newKept(t)
+	k.look()
+	counter, _ := k.read()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	k.keeper.Worked()
+	if err := k.keeper.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// What could not be copied on the first look is copied on the last.
+	if n, _ := k.read(); n <= counter || n != k.db.state.Counter {
+		t.Errorf("the copy is at %d, the database at %d, before %d", n, k.db.state.Counter, counter)
+	}
+}
