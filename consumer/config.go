@@ -58,6 +58,8 @@ type Observer struct {
 	Panicked func()
 	// Completed: so many batches were told to be complete.
 	Completed func(batches int)
+	// Breaker: nothing is sent to a Stripe account any more but probes, or it works again.
+	Breaker func(a payments.Account, open bool)
 	// InFlight: how many messages and claims are being worked on, after each pull and take.
 	InFlight func(n int)
 }

@@ -55,6 +55,7 @@ func (d *due) run(ctx, work context.Context) {
 
 // look takes once and says how long to leave the store alone, whoever calls, and when to look again after that.
 func (d *due) look(ctx, work context.Context) (pause, next time.Duration) {
+	d.probe(ctx, work)
 	began := d.w.Clock.Now()
 	more, room, err := d.take(ctx, work)
 	d.w.slots.setHungry(d.lane, forTickets, more)
@@ -113,7 +114,7 @@ func (d *due) take(ctx, work context.Context) (more bool, room time.Duration, er
 	return taken == n, got.Wait, nil
 }
 
-// ask asks the store for due tickets of the lane.
+// ask asks the store for due tickets of the lane. Accounts whose breaker is open are passed over, unless one of them is asked for.
 func (d *due) ask(ctx context.Context, r payments.TakeRequest) (payments.Taking, error) {
 	w := d.w
 	account, err := w.Processor.Gateway.Account(ctx, "")
@@ -124,6 +125,9 @@ func (d *due) ask(ctx context.Context, r payments.TakeRequest) (payments.Taking,
 		return payments.Taking{}, err
 	}
 	r.Lane, r.Lease, r.Account = d.lane, w.Lease, account
+	if r.Only == nil {
+		r.Except = w.breakers.held()
+	}
 	got, err := w.Store.Take(ctx, r)
 	if ctx.Err() == nil {
 		w.noteStore(err)

@@ -78,8 +78,15 @@ func (m held) wire() message {
 func (w *Worker) admit(ctx context.Context, m held, r reading) {
 	// Without its account the payment is stored all the same; its ticket waits for somebody who knows it.
 	account, unknown := w.account(ctx, r.tenant)
+	held := false
+	if unknown == nil {
+		pass, ok := w.breakers.enter(account)
+		defer pass.end()
+		pass.with(r.id)
+		held = !ok
+	}
 	request := payments.AdmitRequest{
-		Intent: r.intent, Lane: r.lane, Claim: unknown == nil && !w.stopping.Load(), Token: w.NewToken(), Lease: w.Lease,
+		Intent: r.intent, Lane: r.lane, Claim: unknown == nil && !held && !w.stopping.Load(), Token: w.NewToken(), Lease: w.Lease,
 		Account: account, Refused: r.refused, ExistingOnly: r.existingOnly,
 	}
 	id := r.id
@@ -87,11 +94,12 @@ func (w *Worker) admit(ctx context.Context, m held, r reading) {
 		request.Suspect = suspect
 		return w.Store.Admit(ctx, request)
 	})
-	if err == nil && a.Wait > 0 {
+	waits := a.Wait > 0 || held && a.Verdict == payments.VerdictStored
+	if err == nil && waits {
 		// The lane waits for such tickets of its own to be taken.
 		w.due(r.lane).unclaimed.add(r.tenant, a.Payment.ID, true)
 	}
-	m.decided(err == nil && a.Wait == 0)
+	m.decided(err == nil && !waits)
 	if err != nil {
 		w.notAdmitted(ctx, m, r, err)
 		return

@@ -32,6 +32,8 @@ type Worker struct {
 	tally  tally
 	seldom seldom
 
+	breakers *breakers
+
 	complete *complete
 
 	// starting has room for the one suspect message that may start: the one that kills the process must be known.
@@ -52,6 +54,7 @@ func New(c Config) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{Config: c, slots: newSlots(c.Concurrency), starting: make(chan struct{}, 1), records: context.Background()}
+	w.guard()
 	w.complete = newComplete(w)
 	w.dues = []*due{newDue(w, payments.LaneInteractive), newDue(w, payments.LaneBulk)}
 	w.lanes = []*lane{
@@ -107,6 +110,7 @@ func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 	case <-done:
 		return nil
 	case <-timer.C:
+		w.breakers.stop()
 		stopWork() // calls to Stripe end, as unknown outcomes
 		select {
 		case <-done:

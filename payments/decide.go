@@ -12,6 +12,8 @@ type Policy struct {
 	TriesMax int
 	// ResubmitAfterAbsent submits a payment again whose absence at Stripe is proven, instead of leaving that to a person.
 	ResubmitAfterAbsent bool
+	// NoTries: what could not be sent costs no try, since it is known that nothing can be sent.
+	NoTries bool
 }
 
 // Decide says what an observation means for a payment. p is the state as it was before the present owner came: p.InDoubt tells of an earlier
@@ -40,7 +42,7 @@ func Decide(p Payment, o Observation, now time.Time, policy Policy) (Transition,
 	case ObservedInvalid:
 		return decideInvalid(p, o), nil
 	case ObservedNotSent, ObservedHeldBack, ObservedAccountUnknown, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked:
-		return decideNothingExecuted(p, o, policy.TriesMax), nil
+		return decideNothingExecuted(p, o, policy), nil
 	case ObservedKeyConflict:
 		return unknown(p, ReasonKeyConflict, nextLook(p, o)), nil
 	case ObservedInUse:
@@ -91,13 +93,13 @@ func decideInvalid(p Payment, o Observation) Transition {
 }
 
 // decideNothingExecuted: this attempt moved nothing. What was open before it is open still.
-func decideNothingExecuted(p Payment, o Observation, triesMax int) Transition {
+func decideNothingExecuted(p Payment, o Observation, policy Policy) Transition {
 	step := Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter}
 	t := Transition{Status: StatusWaiting, Rounds: p.Rounds + 1, Delay: step, InDoubt: p.InDoubt}
 	nothingLeft := false // not one byte left this process
 	switch o.Kind {
 	case ObservedNotSent:
-		t.Reason, t.CountTry, nothingLeft = ReasonNotSent, true, true
+		t.Reason, t.CountTry, nothingLeft = ReasonNotSent, !policy.NoTries, true
 	case ObservedHeldBack:
 		t.Reason, nothingLeft = ReasonHeldBack, true
 	case ObservedAccountUnknown:
@@ -118,7 +120,7 @@ func decideNothingExecuted(p Payment, o Observation, triesMax int) Transition {
 		t.Status, t.CountTry = StatusUnknown, false
 		return t
 	}
-	if t.CountTry && p.Tries+1 >= triesMax {
+	if t.CountTry && p.Tries+1 >= policy.TriesMax {
 		return Transition{Status: StatusStalled, Reason: t.Reason, CountTry: true, ClearSubmit: t.ClearSubmit, DeadLetter: ReasonAttemptsExhausted}
 	}
 	return t

@@ -610,3 +610,37 @@ func TestResubmitAfterAbsent(t *testing.T) {
 		t.Error("nothing was submitted again")
 	}
 }
+
+// While nothing can be sent, what could not be sent costs nobody a try, however few are left; nothing else changes.
+func TestDecideWithoutTries(t *testing.T) {
+	t.Parallel()
+	spared, observed := 0, observations()
+	observed = slices.DeleteFunc(observed, func(o Observation) bool {
+		return o.Kind != ObservedNotSent && o.Kind != ObservedHeldBack && o.Kind != ObservedUnauthorized && o.Kind != ObservedUnclear
+	})
+	for _, h := range histories() {
+		for _, o := range observed {
+			normal, err := Decide(h.p, o, testNow, Policy{TriesMax: 1 << 30})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Decide(h.p, o, testNow, Policy{TriesMax: 1 << 30, NoTries: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.Kind == ObservedNotSent && normal.CountTry {
+				spared++
+				normal.CountTry = false
+				if last, _ := Decide(h.p, o, testNow, Policy{TriesMax: 1, NoTries: true}); !reflect.DeepEqual(last, got) {
+					t.Fatalf("%s; %s: the last try became %+v", h.name, o.Kind, last)
+				}
+			}
+			if !reflect.DeepEqual(got, normal) {
+				t.Fatalf("%s; %s: became %+v, want %+v", h.name, o.Kind, got, normal)
+			}
+		}
+	}
+	if spared == 0 {
+		t.Error("no situation spared a try")
+	}
+}

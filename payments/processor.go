@@ -52,6 +52,8 @@ type Processor struct {
 	Random func(n int64) int64
 	// OnStep, when set, is told of every step; tests stop the process in it.
 	OnStep func(Step, ID)
+	// NoTries, when set, reports that nothing but probes is sent to an account now: a probe that could not leave costs no try.
+	NoTries func(Account) bool
 	// OnObservation, when set, is told of every answer, for metrics and logs.
 	OnObservation func(Payment, Observation)
 }
@@ -201,7 +203,9 @@ func (p *Processor) decide(ctx context.Context, c Claim, o Observation) (Transit
 	if o.limited() {
 		_ = p.Store.Throttle(ctx, o.Account) // should that fail, the next 429 says it again
 	}
-	return Decide(c.Payment, o, p.Clock.Now(), Policy{TriesMax: p.TriesMax, ResubmitAfterAbsent: p.ResubmitAfterAbsent})
+	return Decide(c.Payment, o, p.Clock.Now(), Policy{
+		TriesMax: p.TriesMax, ResubmitAfterAbsent: p.ResubmitAfterAbsent, NoTries: p.NoTries != nil && p.NoTries(o.Account),
+	})
 }
 
 // record commits the transition. While PostgreSQL is away it is tried again as long as recordCtx allows: what Stripe has answered should not

@@ -12,7 +12,8 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// Metrics are a process's own; names are noun_unit_total, labels are bounded: never a tenant, a key or an id.
+// Metrics are a process's own; names are noun_unit_total, labels are bounded: never a tenant, a key or an id; of the accounts, those that
+// were in trouble.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -23,6 +24,7 @@ type Metrics struct {
 	deadLetters  *prometheus.CounterVec
 	panics       prometheus.Counter
 	inFlight     prometheus.Gauge
+	breakerOpen  *prometheus.GaugeVec
 	latency      prometheus.Histogram
 	eventsSent   prometheus.Counter
 	eventsFailed prometheus.Counter
@@ -45,6 +47,9 @@ func NewMetrics() *Metrics {
 		deadLetters:  counters("dead_letters_total", "Dead letters committed, by reason.", "reason"),
 		panics:       prometheus.NewCounter(prometheus.CounterOpts{Name: "oncepay_handler_panics_total", Help: "Panics recovered in handlers."}),
 		inFlight:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "oncepay_payments_in_flight", Help: "Slots in use."}),
+		breakerOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "oncepay_breaker_open", Help: "1 while nothing but probes is sent to a Stripe account from here; accounts that never were in trouble are not listed.",
+		}, []string{"account"}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "oncepay_end_to_end_seconds", Help: "From the message's storage in JetStream to the recorded outcome.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
@@ -61,7 +66,7 @@ func NewMetrics() *Metrics {
 		}, []string{"route", "method"}),
 		trimHeld: counters("stream_trim_held_total", "Looks at which a stream should have been trimmed and could not be, by what held it.", "stream", "why"),
 	}
-	m.Registry.MustRegister(m.messages, m.settled, m.observations, m.taken, m.deadLetters, m.panics, m.inFlight, m.latency, m.eventsSent, m.eventsFailed,
+	m.Registry.MustRegister(m.messages, m.settled, m.observations, m.taken, m.deadLetters, m.panics, m.inFlight, m.breakerOpen, m.latency, m.eventsSent, m.eventsFailed,
 		m.streamBytes, m.trimmed, m.trimHeld, m.completed, m.requests, m.requestTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -116,6 +121,13 @@ func (m *Metrics) Observer() consumer.Observer {
 		Panicked:  m.panics.Inc,
 		Completed: func(n int) { m.completed.Add(float64(n)) },
 		InFlight:  func(n int) { m.inFlight.Set(float64(n)) },
+		Breaker: func(a payments.Account, open bool) {
+			value := 0.0
+			if open {
+				value = 1
+			}
+			m.breakerOpen.WithLabelValues(a.ID).Set(value)
+		},
 	}
 }
 

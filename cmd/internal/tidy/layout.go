@@ -16,6 +16,7 @@ const (
 	rate       = "golang.org/x/time/rate"
 	xsync      = "golang.org/x/sync"
 	xterm      = "golang.org/x/term"
+	breaker    = "github.com/failsafe-go/failsafe-go"
 
 	// Of the development stack, never of the production program.
 	natsServer       = "github.com/nats-io/nats-server/v2"
@@ -29,7 +30,7 @@ const (
 )
 
 var (
-	production  = []string{pgx, nats, batches, stripe, goose, cobra, runGroup, prometheus, strictJSON, progress, rate, xsync, xterm}
+	production  = []string{pgx, nats, batches, stripe, goose, cobra, runGroup, prometheus, strictJSON, progress, rate, xsync, xterm, breaker}
 	development = append([]string{natsServer, embeddedPostgres}, production...)
 	inTests     = append([]string{rapid, goleak, jsonSchema}, development...)
 )
@@ -62,7 +63,7 @@ var layout = []folder{
 	{dir: "migrations", third: []string{goose, pgx}},
 
 	{dir: "producer/...", own: append([]string{"producer/..."}, adapters...), third: []string{nats, batches, strictJSON, rate, xsync}},
-	{dir: "consumer/...", own: append([]string{"consumer/..."}, adapters...), third: []string{nats, batches, strictJSON, rate, xsync}},
+	{dir: "consumer/...", own: append([]string{"consumer/..."}, adapters...), third: []string{nats, batches, strictJSON, rate, xsync, breaker}},
 
 	{dir: "ingress/apidoc/apidoctest", own: []string{"ingress/apidoc"}, third: []string{jsonSchema}},
 	{dir: "ingress/...", own: append([]string{"ingress/..."}, adapters...), third: []string{strictJSON, rate, xsync}},
