@@ -61,6 +61,7 @@ type breakerEvents struct {
 type breaker struct {
 	account payments.Account
 	circuit circuitbreaker.CircuitBreaker[any]
+	last    payments.Observation        // the last bad one that counted
 	row     int                         // bad answers since the last good one
 	unlucky map[payments.ID]time.Time   // payments whose bad answer has counted
 	listing time.Time                   // when a listing last failed
@@ -123,13 +124,14 @@ func (b *breakers) countLocked(c *breaker, id payments.ID, o payments.Observatio
 	switch {
 	case health == payments.HealthGood:
 		c.row = 0
-		c.circuit.RecordSuccess()
-		return
+		c.circuit.RecordSuccess() // which may be the tenth answer, and half of them were bad
+		o = c.last
 	case health == payments.HealthRefused:
 		c.circuit.Open()
 	case !c.counts(id, o, now):
 		return
 	default:
+		c.last = o
 		c.circuit.RecordFailure()
 		if c.row++; c.row >= b.row {
 			c.circuit.Open()

@@ -114,6 +114,15 @@ func TestBreakerOpens(t *testing.T) {
 				v.see(payments.ObservedUnclear, 1)
 			}
 		}, true},
+		{"half of ten, the last of them good", func(v *watched) {
+			for range 5 {
+				v.see(payments.ObservedUnclear, 1)
+				v.see(payments.ObservedDecline, 1)
+			}
+			if len(v.told) != 1 || len(v.ready(payments.LaneBulk, 4)) != 0 {
+				v.t.Errorf("told %v", v.told)
+			}
+		}, true},
 		{"half of eight", func(v *watched) {
 			for range 4 {
 				v.see(payments.ObservedDecline, 1)

@@ -206,7 +206,7 @@ func (b *branches) refusals() (n int) {
 // TestBreakerLeavesOnePaymentsLuckAlone: one payment whose requests get a 502 again and again stops nobody: its account's others go on at once.
 func TestBreakerLeavesOnePaymentsLuckAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, breakerTimes)
+	w := newWorldOf(t, drillTimes) // a call that took too long would count, and rightly
 	w.start(workerOptions{name: "worker"})
 	unlucky := w.order("unlucky")
 	w.fault(unlucky, stripesim.FaultHTML502, 12)
