@@ -11,8 +11,12 @@ import (
 	"github.com/oncepay/oncepay/schema"
 )
 
-// storePause is how long a message that has begun waits before PostgreSQL is asked again.
-const storePause = 250 * time.Millisecond
+const (
+	// storePause is how long a message that has begun waits before PostgreSQL is asked again.
+	storePause = 250 * time.Millisecond
+	// stopGrace is how long a message that has begun may take to its end when the process is asked to stop.
+	stopGrace = 3 * time.Second
+)
 
 // replay takes one message up again. Its beginning is committed first: of a message that ended the process that read it, the next one to come sees
 // that, and does not begin it again.
@@ -22,6 +26,8 @@ func (r *Runner) replay(ctx context.Context, w payments.ReplayWork) error {
 		return err
 	}
 	r.step(StepStarted, w)
+	ctx, cancel := lasting(ctx, stopGrace)
+	defer cancel()
 	var o payments.ReplayOutcome
 	if err := r.seeThrough(ctx, func() error { o, err = r.outcome(ctx, w, starts); return err }); err != nil {
 		return err
@@ -31,6 +37,17 @@ func (r *Runner) replay(ctx context.Context, w payments.ReplayWork) error {
 	}
 	r.step(StepFinished, w)
 	return nil
+}
+
+// lasting is a context that ends so long after ctx: a message that was begun and not ended is held to have ended its process, and a process that is
+// asked to stop must not leave one.
+func lasting(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(grace, cancel)
+		context.AfterFunc(longer, func() { timer.Stop() })
+	})
+	return longer, func() { stop(); cancel() }
 }
 
 // seeThrough repeats what PostgreSQL could not do: the message has begun, and time without PostgreSQL must not count against it.
@@ -51,6 +68,9 @@ func (r *Runner) outcome(ctx context.Context, w payments.ReplayWork, starts int)
 			o, err = failed(payments.ReasonHandlerPanic, "the worker panicked when the message was replayed"), nil
 		}
 	}()
+	if w.Letter.State != payments.DeadLetterOpen {
+		return skipped("the dead letter is " + string(w.Letter.State) + " by now"), nil
+	}
 	if w.Letter.Reason == payments.ReasonCardNumber {
 		return skipped("cannot be replayed: the message held a card number, and nothing of it is kept"), nil
 	}

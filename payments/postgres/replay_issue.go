@@ -205,7 +205,8 @@ func (s *Store) lockEach(ctx context.Context, tx *transaction, keys []key) (map[
 func (s *Store) lockLetters(ctx context.Context, tx *transaction, ids []string) (map[string]letterLock, error) {
 	found := map[string]letterLock{}
 	b := tx.batch()
-	b.Queue(query("lock_letters"), ids).Query(func(rows pgx.Rows) error {
+	b.Queue(query("lock_letters"), ids)
+	b.Queue(query("read_locked_letters"), ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var l letterLock
 			var state string

@@ -1,3 +1,1 @@
-SELECT d.id, d.state, EXISTS (SELECT FROM replay_items i WHERE i.letter_id = d.id AND i.result IS NULL), coalesce(d.tenant_id, ''), d.payment_id,
-    d.stream IS NOT NULL
-FROM dead_letters d WHERE d.id = ANY ($1::text[]) ORDER BY d.id FOR UPDATE OF d
+SELECT FROM dead_letters WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
