@@ -25,10 +25,15 @@ type DecodeError struct {
 
 // Error names the field, the problem with its remedy, and the place.
 func (e *DecodeError) Error() string {
+	return fmt.Sprintf("%s (at byte %d)", e.Placeless(), e.Offset)
+}
+
+// Placeless is Error without the place, for what stands in no message.
+func (e *DecodeError) Placeless() string {
 	if e.Field == "" {
-		return fmt.Sprintf("%s (at byte %d)", e.Problem, e.Offset)
+		return e.Problem
 	}
-	return fmt.Sprintf("%s: %s (at byte %d)", e.Field, e.Problem, e.Offset)
+	return e.Field + ": " + e.Problem
 }
 
 // below puts the field under path.

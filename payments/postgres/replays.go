@@ -79,7 +79,7 @@ func checkNewReplay(n payments.NewReplay) error {
 	}
 	for name, text := range n.Set {
 		if wrong := schema.CheckEdit(name, text); wrong != nil {
-			return invalid("set", wrong.Error())
+			return invalid("set", wrong.Placeless())
 		}
 		if !storable(name) || !storable(text) {
 			return unstorable("set")

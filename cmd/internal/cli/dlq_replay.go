@@ -107,7 +107,7 @@ func members(sets []string) (map[string]string, error) {
 			return nil, &app.UsageError{Text: "--set: contains what looks like a card number, which is kept nowhere"}
 		}
 		if wrong := schema.CheckEdit(name, value); wrong != nil {
-			return nil, &app.UsageError{Text: "--set: " + wrong.Error()}
+			return nil, &app.UsageError{Text: "--set: " + wrong.Placeless()}
 		}
 		if _, twice := changes[name]; twice {
 			return nil, &app.UsageError{Text: "--set: names a member twice"}

@@ -79,7 +79,7 @@ func TestReplayFollowed(t *testing.T) {
 	f.looks = append(f.looks[:1], look{err: payments.Errorf(payments.CodeUnavailable, "PostgreSQL cannot be reached")}, f.looks[2])
 	r = f.words("replays show rpl_1 --follow")
 	r.says(t, exitFailed, "skipped    9,997", "trying again: PostgreSQL cannot be reached\n")
-	r.says(t, exitFailed, "", "oncepay: replay rpl_1 was cancelled with 10000 of 10000 done\n")
+	r.says(t, exitFailed, "", "oncepay: replay rpl_1 was cancelled with 3 of 10,000 dead letters done, 9,997 skipped\n")
 	f = tenThousand()
 	f.looks = append(f.looks[:1], look{err: payments.Errorf(payments.CodeInternal, "broken")})
 	f.words("dlq replay --all --yes").says(t, exitFailed, "", "oncepay: broken; the replay goes on: `oncepay replays show rpl_1 --follow` follows it again\n")

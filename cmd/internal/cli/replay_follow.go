@@ -110,6 +110,16 @@ func finished(r payments.Replay) (n int) {
 	return n
 }
 
+// progress is how far a replay is. What its end has skipped was not done.
+func progress(r payments.Replay) string {
+	skipped := r.Results[payments.ReplaySkipped]
+	text := console.Grouped(fmt.Sprint(finished(r)-skipped)) + " of " + console.Grouped(plural(int64(r.Total), "dead letter", "dead letters")) + " done"
+	if skipped > 0 {
+		text += ", " + console.Grouped(fmt.Sprint(skipped)) + " skipped"
+	}
+	return text
+}
+
 func ended(r payments.Replay) bool {
 	return r.State == payments.ReplayCompleted || r.State == payments.ReplayCanceled
 }
@@ -132,7 +142,7 @@ func (s *shared) printEnded(r payments.Replay) error {
 		}
 	}
 	if r.State == payments.ReplayCanceled {
-		return NewExit(exitFailed, fmt.Sprintf("oncepay: replay %s was cancelled with %d of %d done", r.ID, finished(r), r.Total))
+		return NewExit(exitFailed, fmt.Sprintf("oncepay: replay %s was cancelled with %s", r.ID, progress(r)))
 	}
 	return nil
 }

@@ -236,7 +236,7 @@ func replaysChangeCommand(s *shared, verb, short, did string, change func(operat
 				if s.json {
 					return console.JSON(s.out, document.Replay(job))
 				}
-				fmt.Fprintf(s.out, "%s %s: %s of %s done\n", job.ID, did, console.Grouped(fmt.Sprint(finished(job))), console.Grouped(plural(int64(job.Total), "dead letter", "dead letters")))
+				fmt.Fprintf(s.out, "%s %s: %s\n", job.ID, did, progress(job))
 				return nil
 			})
 		},

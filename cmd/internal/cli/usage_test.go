@@ -69,7 +69,7 @@ func TestUsage(t *testing.T) {
 		{"dlq replay --all --rate fast", "--rate: must be a number"},
 		{"dlq replay --all --dry-run --detach", "--detach: goes without --dry-run"},
 		{"dlq replay --all --set amount", "--set: must be member=value"},
-		{"dlq replay --all --set amount=many", "--set: amount: must be an integer"},
+		{"dlq replay --all --set amount=many", "--set: amount: must be an integer, in minor units\n"},
 		{"dlq replay --all --set idempotency_key=k", "cannot be changed"},
 		{"dlq replay --all --set colour=red", "is no member of an intent"},
 		{"dlq replay --all --set customer=a --set customer=b", "--set: names a member twice"},
