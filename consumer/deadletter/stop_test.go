@@ -91,6 +91,7 @@ func TestManyWaiting(t *testing.T) {
 	for range 3 {
 		w.once(run)
 	}
+	w.advance(time.Second)
 	letter, _ := w.stall("late")
 	late := w.replay(payments.NewReplay{Filter: payments.LetterFilter{ID: letter}})
 	w.once(run)
