@@ -47,7 +47,7 @@ func Up(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
-	current, err := version(ctx, db)
+	current, err := promptVersion(ctx, db)
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
@@ -122,6 +122,9 @@ func open(dsn string) (*sql.DB, error) {
 	config.RuntimeParams["client_connection_check_interval"] = "1000"
 	config.RuntimeParams["statement_timeout"] = "0"
 	config.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = answerTimeout
+	}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "oncepay migrate"
 	}
@@ -143,6 +146,16 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 func target(p *goose.Provider) int64 {
 	sources := p.ListSources()
 	return sources[len(sources)-1].Version
+}
+
+// answerTimeout bounds what is answered at once by a server that answers at all.
+const answerTimeout = 30 * time.Second
+
+// promptVersion is version, given up when no answer comes: the connection may lead to a server that is gone.
+func promptVersion(ctx context.Context, db *sql.DB) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return version(ctx, db)
 }
 
 // version reads the newest applied step without goose, which would create its table on the way.

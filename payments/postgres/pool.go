@@ -34,6 +34,10 @@ const (
 	connectionLifetimeJitter = time.Minute
 )
 
+// connectTimeout bounds the making of a connection, unless the URL says otherwise (connect_timeout). A server that accepts and never answers, as a
+// balancer before a dead one does, would keep a place in the pool for ever.
+const connectTimeout = 15 * time.Second
+
 // openPool connects and asks one question, so that a wrong URL is an error here and not at the first payment.
 func openPool(ctx context.Context, dsn string, opts Options, now func() *time.Time) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
@@ -49,7 +53,12 @@ func openPool(ctx context.Context, dsn string, opts Options, now func() *time.Ti
 		}
 		config.ConnConfig.RuntimeParams[name] = value
 	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
 		if opts.Connected != nil {
 			opts.Connected(ctx, func(ctx context.Context) (payments.MarkState, error) { return readMark(ctx, c, now()) })
 		}

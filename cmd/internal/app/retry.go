@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,9 @@ const (
 	retryFirst = 250 * time.Millisecond
 	retryMost  = 5 * time.Second
 )
+
+// answerTimeout bounds what PostgreSQL answers at once if it answers at all: a connection may lead to a server that is gone, and the next one not.
+const answerTimeout = 30 * time.Second
 
 // retry calls f until it succeeds, fails for good, or ctx ends. What a starting process needs may be starting too.
 func retry(ctx context.Context, log *slog.Logger, what string, again func(error) bool, f func() error) error {
@@ -48,10 +52,11 @@ func unreachable(err error) bool {
 	if errors.As(err, &refused) {
 		return strings.HasPrefix(refused.Code, "57P") || strings.HasPrefix(refused.Code, "53") || strings.HasPrefix(refused.Code, "08")
 	}
-	// A connection that is cut in the middle of a question is no refusal either.
+	// A connection that is cut in the middle of a question is no refusal either, nor is one that was closed before it, nor silence.
 	var failed *pgconn.ConnectError
 	var network net.Error
-	away := errors.As(err, &failed) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	away := errors.As(err, &failed) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err)
 	return away && !badCertificate(err)
 }
 

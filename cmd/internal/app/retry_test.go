@@ -1,7 +1,9 @@
 package app
 
 import (
+	"context"
 	"crypto/tls"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +31,8 @@ func TestUnreachable(t *testing.T) {
 		{&pgconn.ConnectError{}, true},
 		{reset, true},
 		{fmt.Errorf("in the middle of an answer: %w", io.ErrUnexpectedEOF), true},
+		{fmt.Errorf("asked: %w", driver.ErrBadConn), true}, // by database/sql, of connections that were closed before the question
+		{fmt.Errorf("no answer: %w", context.DeadlineExceeded), true},
 		{fmt.Errorf("dial: %w", &tls.CertificateVerificationError{Err: errors.New("unknown authority")}), false},
 		{errors.New("a migration is broken"), false},
 	} {

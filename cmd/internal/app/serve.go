@@ -124,6 +124,8 @@ func (v *service) connect(ctx context.Context) (err error) {
 		if err := migrations.Up(ctx, s.DatabaseURL); err != nil {
 			return err
 		}
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
 		v.store, err = v.openStore(ctx)
 		return err
 	})
@@ -132,6 +134,8 @@ func (v *service) connect(ctx context.Context) (err error) {
 	}
 	// PostgreSQL may go away again at any time, and a starting process waits for it then too.
 	err = retry(ctx, v.log, "PostgreSQL", unreachable, func() error {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
 		if err := v.checkNamespace(ctx); err != nil {
 			return err
 		}
