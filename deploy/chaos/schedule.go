@@ -11,7 +11,7 @@ import (
 // Kind is what happens.
 type Kind string
 
-// What can happen. The first group is about processes, the second about links, the third about Stripe, the last about PostgreSQL.
+// What can happen. The groups are about processes, links, Stripe, PostgreSQL, and what operators do meanwhile.
 const (
 	Kill      Kind = "kill"      // SIGKILL; it is started again after For
 	Terminate Kind = "terminate" // SIGTERM; it drains, and is started again at once
@@ -29,6 +29,9 @@ const (
 	Latency Kind = "latency" // Stripe takes N ms, for For
 
 	Sessions Kind = "sessions" // PostgreSQL ends every session
+
+	Pause  Kind = "pause"  // an operator holds back Target for For, and then resumes it, or lets it end by itself
+	Replay Kind = "replay" // an operator replays all dead letters, N a second (0: as fast as can be), and does What to that
 )
 
 // Event is one thing that happens.
@@ -54,6 +57,8 @@ func (e Event) String() string {
 		text += fmt.Sprintf(", %d bytes", e.N)
 	case Fault:
 		text += fmt.Sprintf(": %s, %d of 100", e.What, e.N)
+	case Pause, Replay:
+		text += ", " + e.What
 	}
 	return strings.TrimRight(text, " ")
 }
@@ -65,7 +70,24 @@ type Scene struct {
 	Postgres, Stripe      string        // names of the two
 	Faults                []string      // of Stripe
 	Lease                 time.Duration // of a payment: who is stopped for longer has lost it
+	Pausable              []string      // whom an operator may hold back
+	Letters               string        // what an operator may replay
 }
+
+// What an operator does: how a pause ends, and what becomes of a replay that is under way.
+const (
+	Resumed  = "resumed"
+	Elapsed  = "elapsed"
+	Followed = "followed"
+	Twice    = "twice" // another operator replays the same at the same time
+	Halted   = "halted"
+	Canceled = "canceled"
+)
+
+var (
+	pauseEnds = []string{Resumed, Resumed, Elapsed}
+	replays   = []string{Followed, Followed, Twice, Halted, Canceled}
+)
 
 // How dense a schedule is.
 const (
@@ -135,7 +157,16 @@ func (s Scene) choices() []choice {
 		{16, Fault, []string{"stripe: faults"}, 500 * ms, 4000 * ms, nil},
 		{3, Latency, []string{"stripe: latency"}, 500 * ms, 4000 * ms, nil},
 		{3, Sessions, []string{s.Postgres}, 0, 0, nil},
+		{8, Pause, s.Pausable, 300 * ms, 3000 * ms, nil},
+		{12, Replay, s.letters(), 200 * ms, 1500 * ms, nil},
 	}
+}
+
+func (s Scene) letters() []string {
+	if s.Letters == "" {
+		return nil
+	}
+	return []string{s.Letters}
 }
 
 // event draws one; false when what was drawn is busy.
@@ -183,5 +214,10 @@ func (d *drawing) numbers(e *Event) {
 	case Fault:
 		e.N = 5 + d.random.IntN(60)
 		e.What = d.scene.Faults[d.random.IntN(len(d.scene.Faults))]
+	case Pause:
+		e.What = pauseEnds[d.random.IntN(len(pauseEnds))]
+	case Replay:
+		e.N = 10 * d.random.IntN(4)
+		e.What = replays[d.random.IntN(len(replays))]
 	}
 }

@@ -15,6 +15,7 @@ func scene() chaos.Scene {
 	s := chaos.Scene{
 		Workers: []string{"w-1", "w-2", "w-3"}, Doors: []string{"d-1", "d-2"}, Nodes: []string{"n-1", "n-2", "n-3"},
 		Postgres: "postgres", Stripe: "stripe", Faults: []string{"reset_before", "html_502"}, Lease: 5 * time.Second,
+		Pausable: []string{"everything", "tenant"}, Letters: "dead letters",
 	}
 	for _, w := range s.Workers {
 		s.Links = append(s.Links, w+">postgres", w+">nats")
@@ -85,7 +86,7 @@ func TestScheduleLeavesAWayOut(t *testing.T) {
 	}
 	for _, k := range []chaos.Kind{
 		chaos.Kill, chaos.Terminate, chaos.Stop, chaos.Quorum, chaos.Everyone, chaos.Cut, chaos.Stall, chaos.Slow, chaos.Snip, chaos.Half, chaos.Fault, chaos.Latency,
-		chaos.Sessions, "past the lease",
+		chaos.Sessions, "past the lease", chaos.Pause, chaos.Replay,
 	} {
 		if kinds[k] < 50 {
 			t.Errorf("%s happens %d times in 200 minutes", k, kinds[k])
@@ -100,6 +101,7 @@ func TestEventsReadAsOneLine(t *testing.T) {
 		"+ 12.00s  fault     stripe             for 1.0 s: html_502, 7 of 100": {At: 12 * time.Second, Kind: chaos.Fault, Target: "stripe", For: time.Second, N: 7, What: "html_502"},
 		"+  0.00s  slow      w-1>nats           for 1.0 s, 20 ms":              {Kind: chaos.Slow, Target: "w-1>nats", For: time.Second, N: 20},
 		"+  0.00s  half      w-1>nats           for 1.0 s, 9 bytes":            {Kind: chaos.Half, Target: "w-1>nats", For: time.Second, N: 9},
+		"+  0.00s  pause     everything         for 1.0 s, resumed":            {Kind: chaos.Pause, Target: "everything", For: time.Second, What: chaos.Resumed},
 		strings.TrimRight("+  0.00s  sessions  postgres", " "):                 {Kind: chaos.Sessions, Target: "postgres"},
 	} {
 		if got := e.String(); got != want {

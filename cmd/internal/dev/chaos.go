@@ -119,6 +119,7 @@ const (
 // scene is what the schedule is about.
 func scene() chaos.Scene {
 	s := chaos.Scene{Workers: chaosWorkers, Doors: chaosDoors, Nodes: chaosNodes, Postgres: namePostgres, Stripe: nameStripe, Faults: faults, Lease: chaosLease}
+	s.Pausable, s.Letters = []string{holdAll, holdTenant, holdAccount}, "dead letters"
 	for _, name := range slices.Concat(chaosWorkers, chaosDoors) {
 		s.Links = append(s.Links, name+toPostgres, name+toNATS)
 	}

@@ -54,7 +54,7 @@ func (c *chaosRun) happen(ctx context.Context, e chaos.Event) error {
 		c.processes[e.Target].Continue()
 		return nil
 	case chaos.Fault:
-		rule := stripesim.Rule{Match: stripesim.Match{Path: "/v1/payment_intents"}, Fault: e.What, Rate: float64(e.N) / 100}
+		rule := stripesim.Rule{Fault: e.What, Rate: float64(e.N) / 100} // of any POST, so of cancels, too
 		return c.sim.during(ctx, e.For, c.sim.setRule, &rule)
 	case chaos.Latency:
 		return c.sim.during(ctx, e.For, func(ctx context.Context, rule *stripesim.Rule) error {
@@ -65,6 +65,10 @@ func (c *chaosRun) happen(ctx context.Context, e chaos.Event) error {
 		}, &stripesim.Rule{})
 	case chaos.Sessions:
 		return c.endSessions(ctx)
+	case chaos.Pause:
+		return c.holdBack(ctx, e)
+	case chaos.Replay:
+		return c.replayAll(ctx, e)
 	}
 	return c.breakLink(ctx, e)
 }

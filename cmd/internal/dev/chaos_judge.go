@@ -17,6 +17,9 @@ type evidence struct {
 	summary  stripesim.Summary
 	letters  []payments.DeadLetter
 	complete map[string][]string // ids of the events that say that a batch is complete
+	replays  []payments.Replay
+	items    map[string][]payments.ReplayItem // of all replays, by dead letter
+	copies   map[string][]deadCopy            // of dead letters, by id
 }
 
 // collect reads the accounts of Stripe and ours.
@@ -41,7 +44,13 @@ func (c *chaosRun) collect(ctx context.Context) (e evidence, err error) {
 		return e, err
 	}
 	subjects, _ := c.settings.Streams()
-	_, e.complete, err = readEvents(ctx, c.js, subjects, &e.Run)
+	if _, e.complete, err = readEvents(ctx, c.js, subjects, &e.Run); err != nil {
+		return e, err
+	}
+	if e.copies, err = readCopies(ctx, c.js, subjects); err != nil {
+		return e, err
+	}
+	e.replays, e.items, err = c.readReplays(ctx)
 	return e, err
 }
 
@@ -61,60 +70,27 @@ func (c *chaosRun) prove(ctx context.Context) (*ChaosProof, error) {
 	for _, broken := range violations {
 		p.Findings = append(p.Findings, fmt.Sprintf("ticket and status disagree: %s for %s %s", broken.What, broken.ID, broken.Status))
 	}
-	lost := c.judgeLetters(e, p)
-	p.Lost += lost
+	p.Lost += c.judgeLetters(e, p)
+	c.judgeReplays(e, p)
+	judgeCopies(e, p)
 	c.judgeBatches(e, p)
+	if err := c.judgeHolds(ctx, e, p); err != nil {
+		return nil, err
+	}
 	p.Findings = append(p.Findings, c.book.findings...)
 	for _, process := range c.processes {
 		for _, end := range process.OwnEnds() {
 			p.Findings = append(p.Findings, end.Error())
 		}
 	}
-	if c.o.KeysOff && e.summary.Posts != len(e.Payments) {
-		p.Findings = append(p.Findings, fmt.Sprintf("Stripe was asked %d times for %d payments", e.summary.Posts, len(e.Payments)))
+	if cancels := c.work.cancels(); c.o.KeysOff && e.summary.Posts != len(e.Payments)+cancels {
+		p.find("Stripe was asked %d times for %d payments, %d of them to be canceled", e.summary.Posts, len(e.Payments), cancels)
 	}
 	p.Holds = v.Good() && len(p.Findings) == 0
 	if !p.Holds {
 		p.Offender, p.Timeline = c.offender(ctx, e, p.Findings)
 	}
 	return p, nil
-}
-
-// judgeLetters wants one dead letter for each message that must become one, and none that nobody expects. It returns how many messages are lost.
-func (c *chaosRun) judgeLetters(e evidence, p *ChaosProof) (lost int) {
-	rows := map[string]oracle.Money{}
-	for _, row := range e.Payments {
-		rows[row.Key] = row.Money
-	}
-	found := map[place]payments.DeadLetter{}
-	for _, l := range e.letters {
-		at := place{l.Origin.Stream, l.Origin.Sequence}
-		if _, twice := found[at]; twice && at.stream != "" {
-			p.find("message %d of %s has two dead letters", at.sequence, at.stream)
-		}
-		found[at] = l
-		m := c.book.stored[at]
-		switch {
-		case at.stream == "":
-			p.find("%s %s was given up as %s", l.TenantID, l.IdempotencyKey, l.Reason)
-		case m == nil && c.book.attempted[l.PayloadSHA256] > 0: // it was stored, and its PubAck was not heard
-			c.book.attempted[l.PayloadSHA256]--
-		case m == nil:
-			p.find("message %d of %s (%s) is a dead letter %s that nobody expects", at.sequence, at.stream, l.IdempotencyKey, l.Reason)
-		case m.reason != l.Reason:
-			p.find("%s is a dead letter %s, want %s", m.key, l.Reason, m.reason)
-		}
-	}
-	for at, m := range c.book.stored {
-		if m.money != nil && rows[m.key] == *m.money {
-			continue // it is the one that won
-		}
-		if _, ok := found[at]; !ok {
-			p.find("message %d of %s (%s) was acknowledged, and is no dead letter %s", at.sequence, at.stream, m.key, m.reason)
-			lost++
-		}
-	}
-	return lost
 }
 
 // judgeBatches wants that each batch that was acknowledged is told to be complete, once.

@@ -36,6 +36,10 @@ type ChaosProof struct {
 	Unattributed   int            `json:"unattributed"`
 	Lost           int            `json:"lost"`
 	DeadLetters    int            `json:"dead_letters"`
+	Replays        int            `json:"replays"`
+	Replayed       map[string]int `json:"replayed"`  // dead letters of all replays, by result
+	GivenUp        int            `json:"given_up"`  // by workers that were killed, and settled once replayed
+	HeldBack       int            `json:"held_back"` // pauses that operators were told of
 	DurationS      float64        `json:"duration_s"`
 	SettleS        float64        `json:"settle_s"`
 
@@ -57,10 +61,16 @@ func (c *chaosRun) proof(e evidence, v oracle.Verdict) *ChaosProof {
 		Requests: c.book.requests, Repeats: c.book.repeats, Refused: c.book.refused, Unheard: c.book.unheard, Payments: len(e.Payments), Outcomes: map[string]int{},
 		StripeRequests: e.summary.Requests, StripeRepeats: e.summary.Repeats, StripeCharges: e.summary.Charges, FaultsInjected: e.summary.FaultsInjected,
 		Broken: map[string]int{}, DoubleCharges: v.DoubleCharges, Unattributed: v.Unattributed, Lost: v.Lost, DeadLetters: len(e.letters),
+		Replays: len(e.replays), Replayed: map[string]int{}, HeldBack: len(c.operated.spans),
 		DurationS: round(c.took.Seconds()), SettleS: round(c.rested.Seconds()), Findings: []string{},
 	}
 	for _, pay := range e.Payments {
 		p.Outcomes[string(pay.Status)]++
+	}
+	for _, r := range e.replays {
+		for result, n := range r.Results {
+			p.Replayed[string(result)] += n
+		}
 	}
 	for _, event := range c.o.schedule() {
 		p.Broken[string(event.Kind)]++
@@ -125,15 +135,19 @@ func (c *chaosRun) story(ctx context.Context, e evidence, key string) (lines []s
 	for _, t := range entries {
 		list = append(list, line{t.At.UnixNano(), fmt.Sprintf("%s  payment   %d %s %s %s", t.At.Format(clock), t.Sequence, t.Type, t.Status, t.Reason)})
 	}
-	stripeKey := payments.StripeKey(c.settings.Namespace, payments.KindCharge, demoTenant, key)
+	charge := payments.StripeKey(c.settings.Namespace, payments.KindCharge, demoTenant, key)
+	cancel := payments.StripeKey(c.settings.Namespace, payments.KindCancel, demoTenant, key)
 	for _, r := range e.ledger.Requests {
-		if r.IdempotencyKey == stripeKey {
+		if r.IdempotencyKey == charge || r.IdempotencyKey == cancel {
 			list = append(list, line{r.At.UnixNano(), fmt.Sprintf("%s  Stripe    %s %s: %d %s %s", r.At.Format(clock), r.Method, r.Path, r.Status, r.Fault, r.PaymentIntent)})
 		}
 	}
 	for _, l := range e.letters {
 		if l.IdempotencyKey == key {
 			list = append(list, line{l.FirstSeen.UnixNano(), fmt.Sprintf("%s  letter    %s %s of %s %d", l.FirstSeen.Format(clock), l.ID, l.Reason, l.Origin.Stream, l.Origin.Sequence)})
+			for _, i := range e.items[l.ID] {
+				list = append(list, line{i.FinishedAt.UnixNano(), fmt.Sprintf("%s  replayed  %s in %s: %s", i.FinishedAt.Format(clock), l.ID, i.ReplayID, i.Result)})
+			}
 		}
 	}
 	slices.SortStableFunc(list, func(a, b line) int { return cmp.Compare(a.at, b.at) })
@@ -155,7 +169,8 @@ func (p *ChaosProof) Print(w io.Writer) {
 		fmt.Sprintf("  over HTTP       %6d requests accepted, %d refused", p.Requests, p.Refused),
 		fmt.Sprintf("  repeated        %6d, and %d attempts went unheard", p.Repeats, p.Unheard),
 		fmt.Sprintf("  stored          %6d payments: %s", p.Payments, counts(p.Outcomes)),
-		fmt.Sprintf("  dead letters    %6d", p.DeadLetters),
+		fmt.Sprintf("  dead letters    %6d, %d of them given up and settled when replayed", p.DeadLetters, p.GivenUp),
+		fmt.Sprintf("  operators       %6d replays (%s), %d pauses", p.Replays, counts(p.Replayed), p.HeldBack),
 		fmt.Sprintf("  Stripe saw      %6d requests, %d repeats; %d faults injected", p.StripeRequests, p.StripeRepeats, p.FaultsInjected),
 		fmt.Sprintf("  Stripe charged  %6d", p.StripeCharges),
 		fmt.Sprintf("  broken          %s", counts(p.Broken)),

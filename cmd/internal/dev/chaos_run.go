@@ -86,13 +86,23 @@ func (c *chaosRun) run(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	err := c.awaitRest(ctx, timeout.C)
+	err := c.awaitRest(ctx, timeout.C, c.atWork) // batches with payments that were given up are not complete yet
 	c.rested = time.Since(healed)
-	return err
+	if err != nil {
+		return err
+	}
+	if len(c.book.findings) > 0 {
+		return nil // it does not hold anyway
+	}
+	if err := c.lastReplay(ctx); err != nil {
+		return err
+	}
+	timeout.Reset(settleMax)
+	return c.awaitRest(ctx, timeout.C, c.left)
 }
 
 // awaitRest returns once nothing is left to do, twice in a row; what is left at the end is a finding.
-func (c *chaosRun) awaitRest(ctx context.Context, timeout <-chan time.Time) error {
+func (c *chaosRun) awaitRest(ctx context.Context, timeout <-chan time.Time, leftToDo func(context.Context) (string, error)) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	calm, last := 0, ""
@@ -105,7 +115,7 @@ func (c *chaosRun) awaitRest(ctx context.Context, timeout <-chan time.Time) erro
 			return nil
 		case <-tick.C:
 		}
-		left, err := leftToDo(ctx, c.js, c.store, c.settings)
+		left, err := leftToDo(ctx)
 		if err != nil {
 			left = err.Error()
 		}
@@ -133,5 +143,6 @@ func (c *chaosRun) heal(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(c.startAll(ctx, slices.Concat(chaosNodes, []string{nameStripe}, chaosWorkers, chaosDoors)), c.sim.heal(ctx))
+	err := c.startAll(ctx, slices.Concat(chaosNodes, []string{nameStripe}, chaosWorkers, chaosDoors))
+	return errors.Join(err, c.sim.heal(ctx), c.resumeAll(ctx), c.goOnWithReplays(ctx))
 }

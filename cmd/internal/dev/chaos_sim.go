@@ -70,7 +70,8 @@ func (s *simControl) apply(ctx context.Context) error {
 	}
 	if s.background {
 		for _, fault := range faults {
-			rules = append(rules, stripesim.Rule{Match: stripesim.Match{Path: "/v1/payment_intents"}, Fault: fault, Rate: backgroundRate})
+			rules = append(rules, stripesim.Rule{Fault: fault, Rate: backgroundRate})
+			rules = append(rules, stripesim.Rule{Match: stripesim.Match{Method: http.MethodGet, Path: "/v1/payment_intents"}, Fault: fault, Rate: backgroundRate})
 		}
 	}
 	for _, r := range rules {

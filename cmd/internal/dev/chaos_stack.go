@@ -51,8 +51,9 @@ type chaosRun struct {
 	js        jetstream.JetStream
 	store     *postgres.Store
 
-	work *chaosWork
-	book *book
+	work     *chaosWork
+	book     *book
+	operated operated
 
 	took   time.Duration // of the faults
 	rested time.Duration // from then until rest
@@ -66,6 +67,7 @@ const (
 	settleMax    = 120 * time.Second
 	endWithin    = 12 * time.Second
 	chaosStreams = "3" // replicas
+	chaosTries   = "2" // few, so that there are payments that were given up, for operators to replay
 )
 
 // log is the log file of a process.
@@ -261,7 +263,7 @@ func (c *chaosRun) describeOurs() error {
 		if err != nil {
 			return err
 		}
-		env["ONCEPAY_CONCURRENCY"] = "64"
+		env["ONCEPAY_CONCURRENCY"], env["ONCEPAY_MAX_TRIES"] = "64", chaosTries
 		env["ONCEPAY_ROLES"], env["ONCEPAY_HTTP_ADDR"] = app.RoleWorker+","+app.RoleRelay, "off"
 		if slices.Contains(chaosDoors, name) {
 			env["ONCEPAY_ROLES"], env["ONCEPAY_HTTP_ADDR"] = app.RoleIngress+","+app.RoleRelay, c.addr(name)

@@ -13,7 +13,7 @@ import (
 )
 
 const chaosNumbers = "seed intents acknowledged messages_published requests_accepted repeats requests_refused unheard payments stripe_requests stripe_repeats " +
-	"stripe_charges faults_injected connections_cut double_charges unattributed lost dead_letters duration_s settle_s"
+	"stripe_charges faults_injected connections_cut double_charges unattributed lost dead_letters replays given_up held_back duration_s settle_s"
 
 // replay is how a run that failed is seen again.
 func replay(d map[string]any) string {
@@ -52,7 +52,7 @@ func TestChaosWithoutKeys(t *testing.T) {
 	if p.out.String() == "" {
 		t.Fatal(p.err.String())
 	}
-	if d := p.document(); p.code() != 0 || d["repeats"].(float64) < 20 {
+	if d := p.document(); p.code() != 0 || d["repeats"].(float64) < 20 || d["replays"] != 1.0 {
 		t.Errorf("exit code %d: %v", p.code(), d)
 	}
 }
@@ -131,6 +131,16 @@ func TestChaosWork(t *testing.T) {
 	w := draw(3)
 	if !reflect.DeepEqual(w, draw(3)) || reflect.DeepEqual(w, draw(4)) {
 		t.Error("a seed does not name its work")
+	}
+	cards := map[card]int{}
+	for i, c := range w.cards {
+		cards[card{onSession: c.onSession, manual: c.manual}]++
+		if _, _, child := strings.Cut(w.intents[i].Key, "::"); child && c.manual {
+			t.Errorf("%s is never complete", w.intents[i].Key)
+		}
+	}
+	if len(cards) != 4 || w.cancels() == 0 {
+		t.Errorf("%v, %d of them to be canceled: not every kind of card", cards, w.cancels())
 	}
 	customers, ways := map[string]bool{}, map[string]int{}
 	asked := make([]int, len(w.intents))

@@ -38,6 +38,7 @@ type chaosWork struct {
 	subjects schema.Subjects
 	duration time.Duration
 	intents  []oracle.Intent
+	cards    []card           // of each intent
 	batches  map[string][]int // intents by key of their batch
 	nats     [natsProducers][]*delivery
 	http     [httpProducers][]*delivery
@@ -80,9 +81,9 @@ func (w *chaosWork) draw(at time.Duration) error {
 	case 1:
 		return w.conflict(at, w.random.IntN(2) == 0)
 	}
-	i, method := w.intent(fmt.Sprintf("order-%06d", len(w.intents)))
+	i := w.intent(fmt.Sprintf("order-%06d", len(w.intents)))
 	key := w.intents[i].Key
-	body, err := schema.EncodeIntent(wireIntent(key, w.intents[i].Money, method))
+	body, err := schema.EncodeIntent(w.wire(i, key, w.intents[i].Money))
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (w *chaosWork) draw(at time.Duration) error {
 	if ways < 6 {
 		return nil
 	}
-	if body, err = schema.EncodeIntent(keyless(wireIntent(key, w.intents[i].Money, method))); err != nil {
+	if body, err = schema.EncodeIntent(keyless(w.wire(i, key, w.intents[i].Money))); err != nil {
 		return err
 	}
 	for range 1 + w.random.IntN(3) {
@@ -117,19 +118,55 @@ func keyless(i schema.Intent) schema.Intent {
 	return i
 }
 
+// card is how an intent is to be paid.
+type card struct {
+	method    string
+	onSession bool // its customer is there: a decline is canceled
+	manual    bool // it is to be captured
+}
+
+// The mix of cards, in one of so many intents.
+const (
+	onSessionEvery = 6
+	manualEvery    = 12
+)
+
 // intent draws one.
-func (w *chaosWork) intent(key string) (index int, method string) {
+func (w *chaosWork) intent(key string) (index int) {
 	n := len(w.intents)
 	intent := oracle.Intent{
 		TenantID: demoTenant, Key: key, Declines: w.random.IntN(declineEvery) == 0,
 		Money: oracle.Money{Amount: 100 + w.random.Int64N(50_000), Currency: currencies[w.random.IntN(len(currencies))], Customer: fmt.Sprintf("cus_chaos%06d", n)},
 	}
-	method = goodMethods[w.random.IntN(len(goodMethods))]
+	c := card{method: goodMethods[w.random.IntN(len(goodMethods))], onSession: w.random.IntN(onSessionEvery) == 0, manual: w.random.IntN(manualEvery) == 0}
 	if intent.Declines {
-		method = declinedMethods[w.random.IntN(len(declinedMethods))]
+		c.method, c.onSession = declinedMethods[w.random.IntN(len(declinedMethods))], w.random.IntN(2) == 0
 	}
-	w.intents = append(w.intents, intent)
-	return n, method
+	w.intents, w.cards = append(w.intents, intent), append(w.cards, c)
+	return n
+}
+
+// cancels counts the intents whose decline must be canceled: their customer could still pay with another card.
+func (w *chaosWork) cancels() (n int) {
+	for i, c := range w.cards {
+		if c.onSession && w.intents[i].Declines {
+			n++
+		}
+	}
+	return n
+}
+
+// wire is what is sent for an intent.
+func (w *chaosWork) wire(i int, key string, money oracle.Money) schema.Intent {
+	c := w.cards[i]
+	wire := wireIntent(key, money, c.method)
+	if c.onSession {
+		wire.OffSession = schema.Some(false)
+	}
+	if c.manual {
+		wire.CaptureMethod = schema.Some(string(payments.CaptureManual))
+	}
+	return wire
 }
 
 func (w *chaosWork) subject() (string, error) {
@@ -173,9 +210,10 @@ func (w *chaosWork) batch(at time.Duration, overNATS bool) error {
 	message := schema.BatchMessage{}
 	var children []int
 	for n := range batchLeast + w.random.IntN(batchMost-batchLeast+1) {
-		i, method := w.intent(fmt.Sprintf("%s::%d", key, n))
+		i := w.intent(fmt.Sprintf("%s::%d", key, n))
+		w.cards[i].manual = false // the batch would be complete only when somebody captures it
 		children = append(children, i)
-		message.Payments = append(message.Payments, keyless(wireIntent(key, w.intents[i].Money, method)))
+		message.Payments = append(message.Payments, keyless(w.wire(i, key, w.intents[i].Money)))
 	}
 	w.batches[key] = children
 	if overNATS {
@@ -205,12 +243,12 @@ func (w *chaosWork) batch(at time.Duration, overNATS bool) error {
 // conflict draws two requests under one key. Over NATS either may win, and each message of the other must become a dead letter; over HTTP the
 // first is accepted before the second is sent, which must then be refused.
 func (w *chaosWork) conflict(at time.Duration, overNATS bool) error {
-	i, method := w.intent(fmt.Sprintf("order-%06d", len(w.intents)))
+	i := w.intent(fmt.Sprintf("order-%06d", len(w.intents)))
 	key, one := w.intents[i].Key, w.intents[i].Money
 	other := one
 	other.Amount++
 	if !overNATS {
-		first, second := wireIntent(key, one, method), wireIntent(key, other, method)
+		first, second := w.wire(i, key, one), w.wire(i, key, other)
 		accepted, err := schema.EncodeIntent(keyless(first))
 		if err != nil {
 			return err
@@ -225,7 +263,7 @@ func (w *chaosWork) conflict(at time.Duration, overNATS bool) error {
 	}
 	w.intents[i].Also = []oracle.Money{other}
 	for _, money := range []oracle.Money{one, other} {
-		body, err := schema.EncodeIntent(wireIntent(key, money, method))
+		body, err := schema.EncodeIntent(w.wire(i, key, money))
 		if err != nil {
 			return err
 		}
