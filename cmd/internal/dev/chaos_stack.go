@@ -57,7 +57,6 @@ type chaosRun struct {
 
 	took   time.Duration // of the faults
 	rested time.Duration // from then until rest
-	orders []string      // what happened, as far as it is worth a finding
 }
 
 // Times of a run.
