@@ -58,7 +58,7 @@ func (d *due) stint(ctx, work context.Context) (some bool) {
 	w := d.w
 	leave, ok := w.beAlone(ctx)
 	defer leave()
-	for began := w.Clock.Now(); ok && ctx.Err() == nil; {
+	for began := w.Clock.Now(); ok && ctx.Err() == nil && !w.held(); {
 		w.step(payments.StepBeforeTake, payments.ID{})
 		got, err := d.ask(ctx, payments.TakeRequest{Limit: 1, Alone: true})
 		if err != nil {

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,6 +52,27 @@ func TestHeldTakesNothing(t *testing.T) {
 	}
 	h.on.Store(false)
 	r.runDue(func() bool { return r.store.outcomes() == 1 }, "the outcome")
+}
+
+// A hold that begins while tickets are worked on alone, one after another, ends that: the next one is not taken.
+func TestHeldTakesNothingAlone(t *testing.T) {
+	t.Parallel()
+	h := &holding{}
+	r := newRig(t, h.config)
+	for i := range 3 {
+		r.store.insert(testIntent("k"+strconv.Itoa(i)), payments.LaneInteractive, payments.AbandonedAlone)
+	}
+	r.store.setBefore(func(v string, _ payments.ID) error {
+		h.on.Store(h.on.Load() || v == "take alone") // as the first one is given out
+		return nil
+	})
+	r.dues[0].stint(context.Background(), context.Background())
+	if takes, left := r.store.count("take alone"), 3-r.store.outcomes(); takes != 1 || left != 2 {
+		t.Errorf("held: %d takes, %d are left", takes, left)
+	}
+	r.store.setBefore(nil)
+	h.on.Store(false)
+	r.runDue(func() bool { return r.store.outcomes() == 3 }, "the outcomes")
 }
 
 // While the process is held nothing is pulled; the message is there for others, or for later.

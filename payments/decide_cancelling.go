@@ -75,6 +75,10 @@ func decideCanceled(p Payment, o Observation, now time.Time, policy Policy) Tran
 		t := adopt(p, o, *pi, now)
 		t.Failure = p.Failure
 		return t
+	case o.Replayed && pi.Status != StripeCanceled && pi.Status != StripeSucceeded:
+		// Stripe repeats what it said to an earlier cancel, and what it showed then has changed since: it is read. To believe it would be to go
+		// back to a status that the payment has left, and from there to this cancel, again and again.
+		return stillCancelling(p, 1, o)
 	}
 	switch pi.Status {
 	case StripeRequiresPaymentMethod, StripeRequiresConfirmation:

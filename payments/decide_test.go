@@ -487,6 +487,7 @@ func TestDecideTellsTheUsualStories(t *testing.T) {
 		"declined with its customer there":      {onSession, Observation{Kind: ObservedDecline, Failure: declined, Object: &rejected}, StatusWaiting, ReasonCancelling},
 		"the same, and it was canceled":         {cancelling, Observation{Kind: ObservedObject, Object: objects[StripeCanceled]}, StatusFailed, "card_declined"},
 		"the same, and its customer was faster": {cancelling, Observation{Kind: ObservedObject, Object: objects[StripeSucceeded]}, StatusSucceeded, ""},
+		"the same, and Stripe repeats itself":   {cancelling, Observation{Kind: ObservedObject, Object: objects[StripeProcessing], Replayed: true}, StatusWaiting, ReasonCancelling},
 		"the same, and nobody knows":            {cancelling, Observation{Kind: ObservedUnclear}, StatusWaiting, ReasonCancelling},
 		"the same, and it is refused for ever":  {tired, Observation{Kind: ObservedObject, Object: &rejected}, StatusNeedsReview, ReasonCancelRefused},
 		"found declined":                        {unknown, Observation{Kind: ObservedRecords, Found: []PaymentIntent{rejected}}, StatusFailed, "card_declined"},

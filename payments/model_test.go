@@ -19,6 +19,7 @@ type world struct {
 	calm   bool // no more faults
 	stripe []PaymentIntent
 	stored map[string]storedAnswer
+	ended  map[string]storedAnswer // answers to cancels
 	late   []lateCommit
 	result StripeStatus // what a charge attempt becomes at Stripe
 	trace  []string
@@ -27,6 +28,7 @@ type world struct {
 type storedAnswer struct {
 	at time.Time
 	pi string
+	as PaymentIntent // of a cancel: what it showed
 }
 
 // lateCommit is a request that Stripe goes on with long after its sender gave up; meanwhile its key is in use.
@@ -46,7 +48,7 @@ func (w *world) commitLate(key string) (inUse bool) {
 		}
 		l.pi.ID = fmt.Sprint("pi_", len(w.stripe)+1)
 		w.stripe = append(w.stripe, l.pi)
-		w.stored[l.key] = storedAnswer{w.now, l.pi.ID}
+		w.stored[l.key] = storedAnswer{at: w.now, pi: l.pi.ID}
 		w.note("%s is committed late", l.pi.ID)
 	}
 	w.late = open
@@ -180,7 +182,7 @@ func (g worldGateway) Submit(_ context.Context, s Submission) Observation {
 		}
 		g.stripe = append(g.stripe, pi)
 		if lost != 3 {
-			g.stored[s.StripeKey] = storedAnswer{g.now, id}
+			g.stored[s.StripeKey] = storedAnswer{at: g.now, pi: id}
 		}
 	}
 	g.note("submit: executed as %s, replayed %v, answer %d", id, o.Replayed, lost)
@@ -216,7 +218,13 @@ func (g worldGateway) Retrieve(_ context.Context, p Payment) Observation {
 	return o
 }
 
-// Cancel cancels what did not succeed meanwhile, and the answer may be lost.
+// confirm is what a customer does who is still on the page. A bank debit takes its time.
+func (w *world) confirm(pi *PaymentIntent) {
+	pi.Status, pi.LastError = []StripeStatus{StripeSucceeded, StripeProcessing}[w.choose("confirmed as", 2)], nil
+	w.note("its customer has confirmed %s, which is %s", pi.ID, pi.Status)
+}
+
+// Cancel cancels what did not succeed meanwhile, and the answer may be lost. The answer is stored, also one that refuses.
 func (g worldGateway) Cancel(_ context.Context, s Submission) Observation {
 	o := Observation{Kind: ObservedObject, Account: testAccount}
 	if s.MayLeave() != nil {
@@ -233,10 +241,20 @@ func (g worldGateway) Cancel(_ context.Context, s Submission) Observation {
 		return o
 	}
 	pi := g.find(s.Payment.StripePaymentIntent)
+	was, again := g.ended[s.StripeKey]
+	if o.Replayed = again && g.now.Sub(was.at) < 24*time.Hour; o.Replayed {
+		g.note("cancel: replayed as %s", was.as.Status)
+		o.Object = &was.as
+		return o
+	}
+	if !g.calm && pi.Status == StripeRequiresPaymentMethod && g.choose("confirms with another card at that moment", 3) == 2 {
+		g.confirm(pi)
+	}
 	g.note("cancel: was %s", pi.Status)
 	if !pi.Status.movesMoney() {
 		pi.Status = StripeCanceled
 	}
+	g.ended[s.StripeKey] = storedAnswer{at: g.now, as: *pi}
 	if g.choose("the answer to a cancel is lost", 3) == 2 {
 		o.Kind = ObservedUnclear
 		return o
@@ -260,10 +278,12 @@ func (w *world) settleOften(p *Processor, times int) bool {
 		for i := range w.stripe { // a bank debit settles some day
 			if w.stripe[i].Status == StripeProcessing && (w.calm || w.choose("settles", 5) == 4) {
 				w.stripe[i].Status = StripeSucceeded
+				if w.choose("bounces", 2) == 1 {
+					w.stripe[i].Status, w.stripe[i].LastError = StripeRequiresPaymentMethod, declined
+				}
 			}
 			if !w.calm && !w.row.OffSession && w.stripe[i].Status == StripeRequiresPaymentMethod && w.choose("confirms with another card", 5) == 4 {
-				w.stripe[i].Status = StripeSucceeded
-				w.note("its customer has confirmed %s", w.stripe[i].ID)
+				w.confirm(&w.stripe[i])
 			}
 		}
 	}
@@ -285,7 +305,7 @@ func chargeInAWorldOfFaults(rt *rapid.T) {
 	}
 	i.OffSession = rapid.Bool().Draw(rt, "off session")
 	w := &world{
-		rt: rt, now: testNow, stored: map[string]storedAnswer{}, row: Payment{Intent: i, ID: i.ID(), Status: StatusReceived},
+		rt: rt, now: testNow, stored: map[string]storedAnswer{}, ended: map[string]storedAnswer{}, row: Payment{Intent: i, ID: i.ID(), Status: StatusReceived},
 		result: rapid.SampledFrom([]StripeStatus{StripeSucceeded, StripeProcessing, StripeRequiresPaymentMethod, StripeRequiresCapture}).Draw(rt, "becomes"),
 	}
 	p := &Processor{

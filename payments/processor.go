@@ -130,8 +130,12 @@ func (p *Processor) cancel(ctx context.Context, c Claim) (Transition, error) {
 	return p.decide(ctx, c, o)
 }
 
-// mayCancel is the last check before a cancel leaves. It charges nobody, so that neither expires_at nor the age of its key holds it back.
+// mayCancel is the last check before a cancel leaves. It charges nobody, so that neither expires_at nor the age of its key holds it back. But a
+// database that was restored may have forgotten that the customer was faster, and a cancel would release the money that is held since.
 func (p *Processor) mayCancel(c Claim) error {
+	if p.held() {
+		return errHeld
+	}
 	if !p.outlastsCall(c, p.Clock.Now().Round(0)) {
 		return errLeaseOver
 	}
@@ -140,7 +144,7 @@ func (p *Processor) mayCancel(c Claim) error {
 
 // mayLeave is the last check before the write. It looks at the wall clock, since a process can sleep between token and send.
 func (p *Processor) mayLeave(c Claim) error {
-	if p.Held != nil && p.Held() != "" {
+	if p.held() {
 		return errHeld
 	}
 	now := p.Clock.Now().Round(0)
@@ -152,6 +156,8 @@ func (p *Processor) mayLeave(c Claim) error {
 	}
 	return nil
 }
+
+func (p *Processor) held() bool { return p.Held != nil && p.Held() != "" }
 
 // outlastsCall reports whether a call that begins now ends within the lease.
 func (p *Processor) outlastsCall(c Claim, now time.Time) bool {

@@ -113,6 +113,11 @@ func (g gatewayOf) Retrieve(_ context.Context, p Payment) Observation {
 // Cancel finds the PaymentIntent canceled already.
 func (g gatewayOf) Cancel(_ context.Context, s Submission) Observation {
 	g.note("cancel")
+	if err := s.MayLeave(); err != nil {
+		g.note("held back: " + err.Error())
+		return Observation{Kind: ObservedHeldBack, Account: testAccount}
+	}
+	g.note("canceled")
 	pi := charged()
 	pi.ID, pi.Status, pi.AmountReceived = s.Payment.StripePaymentIntent, StripeCanceled, 0
 	return Observation{Kind: ObservedObject, Account: testAccount, Object: pi}
@@ -377,6 +382,34 @@ func TestNothingLeavesWhileHeld(t *testing.T) {
 		if len(b.recorded) != 1 || b.recorded[0].Transition.CountTry || !b.recorded[0].Transition.Status.HasTicket() {
 			t.Errorf("in doubt %v: recorded %+v", inDoubt, b.recorded)
 		}
+	}
+}
+
+// A database that was restored may not know that the customer of a declined payment was faster: a cancel would release what is held since.
+func TestNoCancelLeavesWhileHeld(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	held := false
+	b.Held = func() string {
+		if held {
+			return "held"
+		}
+		return ""
+	}
+	b.OnStep = func(s Step, _ ID) { held = held || s == StepBeforeCancel }
+	claim := testClaim(StatusWaiting, false)
+	claim.Payment.Reason, claim.Payment.StripePaymentIntent, claim.Payment.Failure = ReasonCancelling, "pi_1", declined
+	b.Settle(t.Context(), t.Context(), claim)
+	if slices.Contains(b.calls, "canceled") || !slices.Contains(b.calls, "cancel") {
+		t.Errorf("it was called\n  %s", strings.Join(b.calls, "\n  "))
+	}
+	if len(b.recorded) != 1 || b.recorded[0].Transition.Reason != ReasonCancelling || b.recorded[0].Transition.CountTry {
+		t.Errorf("recorded %+v", b.recorded)
+	}
+	held, b.OnStep = false, nil
+	b.Settle(t.Context(), t.Context(), claim)
+	if len(b.recorded) != 2 || b.recorded[1].Transition.Status != StatusFailed {
+		t.Errorf("let go, it recorded %+v", b.recorded)
 	}
 }
 

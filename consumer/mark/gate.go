@@ -24,6 +24,9 @@ type Gate struct {
 	log    *slog.Logger
 	reason atomic.Pointer[string]
 
+	turning sync.Mutex
+	closed  uint64 // how often a new connection has closed it; under turning
+
 	mu     sync.Mutex
 	copied *Copy          // nil: not known yet
 	known  *payments.Mark // the newest that this process has seen
@@ -61,10 +64,35 @@ func (g *Gate) Connected(ctx context.Context, read func(context.Context) (paymen
 		return // nothing can be done on such a connection
 	}
 	if database.Rewind != 0 {
-		g.set(rewinding)
+		g.close(rewinding)
 	} else if v := g.compare(ctx, database, known); v.Holds() {
-		g.set(v.Explain())
+		g.close(v.Explain())
 	}
+}
+
+func (g *Gate) close(reason string) {
+	g.turning.Lock()
+	defer g.turning.Unlock()
+	g.closed++
+	g.set(reason)
+}
+
+// closes is how often a new connection has closed the gate.
+func (g *Gate) closes() uint64 {
+	g.turning.Lock()
+	defer g.turning.Unlock()
+	return g.closed
+}
+
+// open opens the gate, unless a new connection has closed it since closes was asked: then it is another database than the one that was compared.
+func (g *Gate) open(closes uint64) bool {
+	g.turning.Lock()
+	defer g.turning.Unlock()
+	if g.closed != closes {
+		return false
+	}
+	g.set("")
+	return true
 }
 
 // compare compares a database with a copy that was read before it. Where there was none, and the database has been marked, somebody may have begun

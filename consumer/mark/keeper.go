@@ -84,6 +84,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	worked := k.worked.Swap(false) // before the floors are read: what is done from here on is for the next time
+	closes := k.Gate.closes()
 	known, certain := k.Gate.newest(ctx)
 	database, err := k.Store.Mark(ctx)
 	if err != nil {
@@ -106,8 +107,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 		k.Gate.set(rewinding)
 	case v.Holds():
 		k.Gate.set(v.Explain())
-	default:
-		k.Gate.set("")
+	case k.Gate.open(closes):
 		if worked || v == payments.MarkBegins {
 			return k.count(ctx, database, known)
 		}
