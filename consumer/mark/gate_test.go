@@ -50,7 +50,9 @@ func TestALookThatIsOvertakenOpensNothing(t *testing.T) {
 			}
 		}
 		look("before", false)
-		connect := func() { gate.Connected(t.Context(), func(context.Context) (payments.MarkState, error) { return restored, nil }) }
+		connect := func() {
+			gate.Connected(t.Context(), func(context.Context) (payments.MarkState, error) { return restored, nil })
+		}
 		d.after = connect
 		look("overtaken", true)
 		d.state, d.after = restored, nil
