@@ -15,7 +15,7 @@ import (
 const discardAtOnce = 500
 
 // Discard gives up the open dead letters of the filter, at most limit of them unless it is 0, those seen first. A stalled payment is canceled by the same transaction; one that may have been charged or goes
-// on is refused, and its dead letter stays open; so is what a replay has. CodeInvalid. After an error some may have been discarded.
+// on is refused, and its dead letter stays open; so is what a replay has. CodeInvalid, also while a rewind is running. After an error some may have been discarded.
 func (s *Store) Discard(ctx context.Context, f payments.LetterFilter, limit int, op payments.Operation) (payments.DiscardResult, error) {
 	var all payments.DiscardResult
 	if op.Actor == "" {
@@ -53,6 +53,9 @@ func (s *Store) discardChunk(ctx context.Context, ids []string, line payments.Au
 	err := s.write(ctx, func(ctx context.Context) error {
 		done, messages = payments.DiscardResult{}, nil
 		return s.transact(ctx, func(tx *transaction) error {
+			if err := s.notRewinding(ctx, tx); err != nil {
+				return err
+			}
 			letters, rows, now, err := s.lockDiscards(ctx, tx, ids)
 			if err != nil {
 				return err

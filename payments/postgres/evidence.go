@@ -23,18 +23,28 @@ const correctedFrom = "corrected_from_"
 // reason is then corrected_from_<status>. CodeNotFound; CodeInternal for any other move that the state machine does not have; and whatever
 // decide returns.
 func (s *Store) Evidence(ctx context.Context, tenantID string, id payments.ID, decide func(payments.Payment) (payments.Transition, error)) (payments.Recorded, error) {
-	return s.evidence(ctx, tenantID, id, decide, nil)
+	return s.evidence(ctx, tenantID, id, decide, beside{})
 }
 
-// evidence is Evidence with what else its transaction writes when it changes something.
+// beside is what else a transaction of Evidence does; nil: nothing.
+type beside struct {
+	first func(context.Context, *transaction) error // before anything is locked
+	also  func(*pgx.Batch, payments.Recorded)       // writes, when something is changed
+}
+
 func (s *Store) evidence(ctx context.Context, tenantID string, id payments.ID, decide func(payments.Payment) (payments.Transition, error),
-	also func(*pgx.Batch, payments.Recorded)) (payments.Recorded, error) {
+	more beside) (payments.Recorded, error) {
 	token := s.newToken() // names this very write, should the answer to its commit get lost
 	var done payments.Recorded
 	var messages []payments.OutboxItem
 	err := s.write(ctx, func(ctx context.Context) error {
 		messages = nil
 		return s.transact(ctx, func(tx *transaction) error {
+			if more.first != nil {
+				if err := more.first(ctx, tx); err != nil {
+					return err
+				}
+			}
 			r, now, err := s.lockPayment(ctx, tx, key{tenantID, id})
 			if err != nil {
 				return err
@@ -49,8 +59,8 @@ func (s *Store) evidence(ctx context.Context, tenantID string, id payments.ID, d
 				if err := s.queueChanges(b, []*change{c}, now, &messages); err != nil {
 					return err
 				}
-				if also != nil {
-					also(b, done)
+				if more.also != nil {
+					more.also(b, done)
 				}
 			}
 			s.reached("evidence")

@@ -10,14 +10,14 @@ import (
 )
 
 // Resolve records a person's decision about a payment, with its line in the audit, in one transaction. The open dead letter of a payment that is final
-// then is settled with it. CodeNotFound; CodeInvalid as payments.Resolve.
+// then is settled with it. CodeNotFound; CodeInvalid as payments.Resolve, and while a rewind is running.
 func (s *Store) Resolve(ctx context.Context, tenantID string, id payments.ID, as payments.Status, op payments.Operation) (payments.Recorded, error) {
 	var before payments.Status
 	decide := func(p payments.Payment) (payments.Transition, error) {
 		before = p.Status
 		return payments.Resolve(p, as, op, s.wall())
 	}
-	return s.evidence(ctx, tenantID, id, decide, func(b *pgx.Batch, done payments.Recorded) {
+	return s.evidence(ctx, tenantID, id, decide, beside{first: s.notRewinding, also: func(b *pgx.Batch, done payments.Recorded) {
 		if done.Payment.Status.Final() {
 			b.Queue(query("settle_ticket_letter"), tenantID, id[:])
 		}
@@ -25,5 +25,21 @@ func (s *Store) Resolve(ctx context.Context, tenantID string, id payments.ID, as
 		s.queueAudit(b, payments.AuditEntry{
 			Actor: op.Actor, Action: "payments resolve", Reason: op.Reason, TenantID: tenantID, Target: done.Payment.ID.Format(done.Payment.Kind), Result: result,
 		})
-	})
+	}})
+}
+
+// notRewinding refuses what a person decides while a rewind is running. What it has found at Stripe is held against the payments as they stood when it
+// listed them, and then against those that are still to be worked on: one that was ended in between would stay ended, although it was charged. A
+// decision that was begun before has been made long before the rewind lists anything.
+func (s *Store) notRewinding(ctx context.Context, tx *transaction) error {
+	var running []payments.Rewind
+	b := tx.batch()
+	b.Queue(query("running_rewind")).Query(collectRewinds(&running))
+	if err := tx.send(ctx, b); err != nil {
+		return err
+	}
+	if len(running) > 0 {
+		return &payments.Error{Code: payments.CodeInvalid, Message: "a rewind is running, and until it ends nobody knows what became of the payment: `oncepay rewind` follows it"}
+	}
+	return nil
 }
