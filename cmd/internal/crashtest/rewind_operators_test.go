@@ -21,9 +21,9 @@ func TestNobodyEndsWhatIsBeingRewound(t *testing.T) {
 	waits, stalls := w.order("waits"), w.order("stalls")
 	stalled := stalls.id()
 	var refused atomic.Int64
-	meddle := func(s payments.RewindStep) {
+	meddle := func(s payments.RewindStep) (dies bool) {
 		if s == payments.RewindSettle || s == payments.RewindStripe { // what ends before the list is read is put right by it
-			return
+			return false
 		}
 		if _, err := w.store.Resolve(ctx, tenant, waits.id(), payments.StatusCanceled, op); payments.ErrorCode(err) == payments.CodeInvalid {
 			refused.Add(1)
@@ -31,6 +31,7 @@ func TestNobodyEndsWhatIsBeingRewound(t *testing.T) {
 		if _, err := w.store.Discard(ctx, payments.LetterFilter{PaymentID: &stalled}, 0, op); payments.ErrorCode(err) == payments.CodeInvalid {
 			refused.Add(1)
 		}
+		return false
 	}
 	w.publish(stalls)
 	digger := w.start(workerOptions{name: "digger", triesMax: 1, marked: true, onRewind: meddle, gateway: func(g payments.Gateway) payments.Gateway { return unreachable{g} }})
