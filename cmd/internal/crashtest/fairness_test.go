@@ -1,3 +1,7 @@
+//go:build !race
+
+// The race detector makes the machine too slow for what is measured here.
+
 package crashtest
 
 import (

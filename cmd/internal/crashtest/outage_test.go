@@ -49,7 +49,7 @@ func TestOutages(t *testing.T) {
 	if err := w.sim.SetLimits(stripesim.Limits{LatencyMS: int(pace.call.Milliseconds()) / 2}); err != nil {
 		t.Fatal(err)
 	}
-	const each = 500
+	const each = 500 / scale
 	w.start(workerOptions{name: "worker 1", concurrency: each})
 	w.start(workerOptions{name: "worker 2", concurrency: each})
 
@@ -144,7 +144,7 @@ func TestStripeAway(t *testing.T) {
 	w.start(workerOptions{name: "worker 1", concurrency: 100})
 	w.start(workerOptions{name: "worker 2", concurrency: 100})
 	requests := w.sim.Summary().Requests
-	const intents = 250
+	const intents = 250 / scale
 	w.publishMany("order", intents)
 	if err := w.sim.WaitRequests(t.Context(), requests+intents/4); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ type times struct {
 
 // short times: a lost owner is replaced within a second or two.
 var short = times{
-	lease: 900 * time.Millisecond, call: 300 * time.Millisecond, ackWait: time.Second,
+	lease: slow * 900 * time.Millisecond, call: slow * 300 * time.Millisecond, ackWait: slow * time.Second,
 	backoff: payments.Backoff{First: 20 * time.Millisecond, Max: 150 * time.Millisecond, SoonMax: 60 * time.Millisecond},
 	hold:    500 * time.Millisecond,
 }
