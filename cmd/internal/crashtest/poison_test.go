@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -225,14 +225,13 @@ func TestPanic(t *testing.T) {
 // the others beside it settle all the while.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
-	pace := short
-	pace.lease, pace.call = 2*time.Second, 1500*time.Millisecond // an owner whose look-up timed out has recorded that, and its death counts anew
-	w := newWorldOf(t, pace)
+	w := newWorld(t)
 	killer := w.order("killer")
 	bystanders := w.publishMany("before", goodOnes/5)
 	w.publish(killer)
 	bystanders = append(bystanders, w.publishMany("after", goodOnes-goodOnes/5)...)
-	if deaths := w.killUntilBuried(killer, payments.StepBeforeSubmit); deaths != payments.AbandonedMax {
+	// An owner whose look-up timed out records that, and deaths would count anew.
+	if deaths := w.killUntilBuried(killer, payments.StepBeforeSubmit, payments.StepBeforeRecord); deaths != payments.AbandonedMax {
 		t.Errorf("%d workers died, want %d", deaths, payments.AbandonedMax)
 	}
 	w.start(workerOptions{name: "healthy"})
@@ -265,12 +264,12 @@ func TestMessageKillsWorkers(t *testing.T) {
 	}
 }
 
-// killUntilBuried lets an order end one worker after another at a step, until its dead letter says so, and returns how many died.
-func (w *world) killUntilBuried(killer order, at payments.Step) (deaths int) {
+// killUntilBuried lets an order end one worker after another at one of the steps, until its dead letter says so, and returns how many died.
+func (w *world) killUntilBuried(killer order, at ...payments.Step) (deaths int) {
 	w.Helper()
 	for range payments.AbandonedMax + 2 {
 		v := w.start(workerOptions{name: fmt.Sprintf("worker %d", deaths+1), stop: func(s payments.Step, id payments.ID) bool {
-			return s == at && id == killer.id()
+			return slices.Contains(at, s) && id == killer.id()
 		}})
 		buried := false
 		w.await("a death, or the dead letter", func() (bool, string) {
