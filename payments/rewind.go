@@ -24,6 +24,7 @@ const (
 	RewindStripe  RewindStep = "stripe"  // list what Stripe has, and keep it
 	RewindTickets RewindStep = "tickets" // whatever is to be worked on becomes in doubt
 	RewindOthers  RewindStep = "others"  // and what was given up, or waits for a person
+	RewindOpen    RewindStep = "open"    // read again what waits for its customer or for a capture
 	RewindStreams RewindStep = "streams" // store the payments of messages that the database has forgotten
 	RewindFound   RewindStep = "found"   // payments that came meanwhile and that Stripe knows
 	RewindAccept  RewindStep = "accept"  // mark the database anew
@@ -31,7 +32,7 @@ const (
 
 // RewindSteps lists the steps in order.
 func RewindSteps() []RewindStep {
-	return []RewindStep{RewindSettle, RewindStripe, RewindTickets, RewindOthers, RewindStreams, RewindFound, RewindAccept}
+	return []RewindStep{RewindSettle, RewindStripe, RewindTickets, RewindOthers, RewindOpen, RewindStreams, RewindFound, RewindAccept}
 }
 
 // Next is the step after this one; "" after the last.
@@ -48,7 +49,7 @@ func (s RewindStep) Next() RewindStep {
 // RewindMargin is by how much more than it is told a rewind looks back: clocks differ, and a mark is up to a second old.
 const RewindMargin = 10 * time.Minute
 
-// RewindProgress is how far a rewind is, and what it came to. Counts of steps that were repeated after a crash may be too high.
+// RewindProgress is how far a rewind is, and what it came to. Counts of steps that were repeated after a crash may be off.
 type RewindProgress struct {
 	Step RewindStep `json:"step"`
 	// Tenant and ID are where a step over rows stands; Stream and Sequence, where the step over messages does.
@@ -61,6 +62,7 @@ type RewindProgress struct {
 	Objects   int `json:"objects"`   // PaymentIntents of ours that Stripe has
 	Doubted   int `json:"doubted"`   // payments that are looked up before anything is sent for them
 	Corrected int `json:"corrected"` // payments that had ended otherwise than Stripe says
+	Adopted   int `json:"adopted"`   // payments that waited for their customer or a capture, and had gone on at Stripe
 	Disagrees int `json:"disagrees"` // payments whose end Stripe contradicts, and that a person must look at
 	Messages  int `json:"messages"`  // messages that were read again
 	Restored  int `json:"restored"`  // payments that were stored again from their messages

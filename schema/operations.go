@@ -97,6 +97,7 @@ type Rewind struct {
 	Objects        int        `json:"objects"`         // PaymentIntents of ours that Stripe has
 	Doubted        int        `json:"doubted"`         // payments that are looked up before anything is sent for them
 	Corrected      int        `json:"corrected"`       // payments that had ended otherwise than Stripe says
+	Adopted        int        `json:"adopted"`         // payments that waited for their customer or a capture, and had gone on
 	Disagrees      int        `json:"disagrees"`       // payments that Stripe contradicts, for a person to look at
 	Messages       int        `json:"messages"`        // messages that were read again
 	Restored       int        `json:"restored"`        // payments that were stored again

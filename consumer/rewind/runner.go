@@ -22,6 +22,7 @@ type Store interface {
 	StoreObjects(ctx context.Context, r payments.Rewind, hold time.Duration, objects []payments.StripeObject) (payments.Rewind, []payments.Payment, error)
 	DoubtTickets(ctx context.Context, r payments.Rewind, hold time.Duration, account func(tenantID string) payments.Account) (payments.Rewind, bool, error)
 	DoubtOthers(ctx context.Context, r payments.Rewind, hold time.Duration, account func(tenantID string) payments.Account) (payments.Rewind, bool, error)
+	OpenPayments(ctx context.Context, r payments.Rewind, limit int) (list []payments.Payment, through payments.Rewind, done bool, err error)
 	DoubtFound(ctx context.Context, r payments.Rewind, hold time.Duration, account func(tenantID string) payments.Account) (payments.Rewind, bool, error)
 	AwaitAdmissions(ctx context.Context) error
 	RestorePayments(ctx context.Context, r payments.Rewind, hold time.Duration, list []payments.ForgottenPayment, account func(tenantID string) payments.Account) (payments.Rewind, payments.Restored, error)
@@ -37,6 +38,7 @@ type Stripe interface {
 	// progress is called before each page.
 	ListOurs(ctx context.Context, tenantID string, since time.Time, each func(payments.PaymentIntent) error, progress func() error) error
 	Look(ctx context.Context, p payments.Payment, progress func() error) payments.Observation
+	Retrieve(ctx context.Context, p payments.Payment) payments.Observation
 }
 
 // Config is what a Runner needs. All fields without a default are required.
@@ -175,6 +177,8 @@ func (r *Runner) step(ctx context.Context, job payments.Rewind) (payments.Rewind
 		done = err == nil
 	case payments.RewindTickets, payments.RewindOthers, payments.RewindFound:
 		job, done, err = r.doubt(ctx, job)
+	case payments.RewindOpen:
+		job, done, err = r.open(ctx, job)
 	case payments.RewindStreams:
 		job, done, err = r.reread(ctx, job)
 	case payments.RewindAccept:

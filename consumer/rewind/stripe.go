@@ -98,41 +98,33 @@ func (l *lister) correct(p payments.Payment) error {
 	if o.Kind != payments.ObservedRecords {
 		return payments.Errorf(payments.CodeUnavailable, "Stripe's records of the payment %s could not be read: %s", p.ID, o.Detail)
 	}
-	disagrees := ""
-	done, err := l.Store.Evidence(l.ctx, p.TenantID, p.ID, func(now payments.Payment) (payments.Transition, error) {
-		disagrees = ""
-		stays := payments.Transition{Status: now.Status, Reason: now.Reason, InDoubt: now.InDoubt}
-		if now.Status.HasTicket() {
-			return stays, errWorkedOn
-		}
-		t, err := payments.Decide(now, o, l.Clock.Now(), payments.Policy{TriesMax: max(1, l.TriesMax)})
-		switch {
-		case err != nil:
-			return t, err
-		case t.Status == now.Status, t.ThenSend:
-			return stays, nil
-		case now.Status.Final() && t.Status == payments.StatusSucceeded, !now.Status.Final() && now.Status.CanMove(t.Status):
-			return t, nil
-		}
-		disagrees = strings.TrimSpace(string(t.Status) + " " + t.Reason)
-		return stays, nil
-	})
+	disagrees, changed, err := l.settled(l.ctx, p, o, correctEnded)
 	switch {
-	case err == errWorkedOn:
-		return nil // it is looked up like the others
 	case err != nil:
 		return err
 	case disagrees != "":
-		l.job.Progress.Disagrees++
-		l.Log.Error("Stripe contradicts a payment that has ended, and what it shows is no simple success; a person must look at it", "payment", p.ID.String(),
-			"tenant", p.TenantID, "status", p.Status, "stripe", disagrees)
-	case done.Sequence > 0:
+		l.disagrees(&l.job, p, disagrees)
+	case changed:
 		l.job.Progress.Corrected++
 	}
 	return nil
 }
 
-var errWorkedOn = payments.Errorf(payments.CodeInvalid, "the payment is worked on")
+// correctEnded lets what Stripe has count for a payment that had ended, or waits for somebody else.
+func correctEnded(now payments.Payment, _ payments.Observation, t payments.Transition) (payments.Transition, verdict) {
+	switch {
+	case t.Status == now.Status, t.ThenSend:
+		return t, staysAsIs
+	case now.Status.Final() && t.Status == payments.StatusSucceeded, !now.Status.Final() && now.Status.CanMove(t.Status):
+		return t, moves
+	}
+	return t, contradicts
+}
+
+// saying is a transition in words.
+func saying(t payments.Transition) string {
+	return strings.TrimSpace(string(t.Status) + " " + t.Reason)
+}
 
 // around is the payment as a look-up must see it to find whatever was made since the rewind's time.
 func (l *lister) around(p payments.Payment) payments.Payment {

@@ -65,7 +65,7 @@ func Rewind(r payments.Rewind) schema.Rewind {
 	}
 	return schema.Rewind{
 		ID: r.ID, State: string(r.State), Step: string(p.Step), Since: schema.NewTimestamp(r.Since), Actor: r.Actor, Reason: schema.Null(r.Reason),
-		Objects: p.Objects, Doubted: p.Doubted, Corrected: p.Corrected, Disagrees: p.Disagrees, Messages: p.Messages, Restored: p.Restored,
+		Objects: p.Objects, Doubted: p.Doubted, Corrected: p.Corrected, Adopted: p.Adopted, Disagrees: p.Disagrees, Messages: p.Messages, Restored: p.Restored,
 		DeadLetters: p.Letters, UnknownTenants: unknown, Note: schema.Null(p.Note), Detail: schema.Null(r.Detail),
 		CreatedAt: schema.NewTimestamp(r.CreatedAt), UpdatedAt: schema.NewTimestamp(r.UpdatedAt), FinishedAt: schema.NullTimestamp(r.FinishedAt),
 	}

@@ -41,11 +41,11 @@ func TestOperationsGolden(t *testing.T) {
 		"audit": {document.AuditEntry(payments.AuditEntry{ID: 1, At: at, Actor: "a", Action: "dlq replay", Reason: "r", TenantID: "acme", Target: "rpl_1", Filter: []byte(`{"reason":"invalid"}`), Result: []byte(`{"count":3}`)}),
 			`{"id":1,"at":"2030-01-31T12:00:00.123456Z","actor":"a","action":"dlq replay","reason":"r","tenant_id":"acme","target":"rpl_1","filter":{"reason":"invalid"},"result":{"count":3}}`},
 		"rewind": {document.Rewind(payments.Rewind{ID: 7, State: payments.RewindFailed, Since: at, Actor: "ann", Reason: "r", Detail: "d", CreatedAt: at, UpdatedAt: at, FinishedAt: at,
-			Progress: payments.RewindProgress{Step: payments.RewindStripe, Objects: 1, Doubted: 2, Corrected: 3, Disagrees: 4, Messages: 5, Restored: 6, Letters: 7, Unknown: []string{"globex"}, Note: "n"}}),
-			`{"id":7,"state":"failed","step":"stripe","since":"2030-01-31T12:00:00.123456Z","actor":"ann","reason":"r","objects":1,"doubted":2,"corrected":3,"disagrees":4,"messages":5,"restored":6,"dead_letters":7,` +
+			Progress: payments.RewindProgress{Step: payments.RewindStripe, Objects: 1, Doubted: 2, Corrected: 3, Adopted: 8, Disagrees: 4, Messages: 5, Restored: 6, Letters: 7, Unknown: []string{"globex"}, Note: "n"}}),
+			`{"id":7,"state":"failed","step":"stripe","since":"2030-01-31T12:00:00.123456Z","actor":"ann","reason":"r","objects":1,"doubted":2,"corrected":3,"adopted":8,"disagrees":4,"messages":5,"restored":6,"dead_letters":7,` +
 				`"unknown_tenants":["globex"],"note":"n","detail":"d","created_at":"2030-01-31T12:00:00.123456Z","updated_at":"2030-01-31T12:00:00.123456Z","finished_at":"2030-01-31T12:00:00.123456Z"}`},
 		"bare rewind": {document.Rewind(payments.Rewind{ID: 7, State: payments.RewindRunning, Since: at, Actor: "a", CreatedAt: at, UpdatedAt: at, Progress: payments.RewindProgress{Step: payments.RewindSettle}}),
-			`{"id":7,"state":"running","step":"settle","since":"2030-01-31T12:00:00.123456Z","actor":"a","reason":null,"objects":0,"doubted":0,"corrected":0,"disagrees":0,"messages":0,"restored":0,"dead_letters":0,` +
+			`{"id":7,"state":"running","step":"settle","since":"2030-01-31T12:00:00.123456Z","actor":"a","reason":null,"objects":0,"doubted":0,"corrected":0,"adopted":0,"disagrees":0,"messages":0,"restored":0,"dead_letters":0,` +
 				`"unknown_tenants":[],"note":null,"detail":null,"created_at":"2030-01-31T12:00:00.123456Z","updated_at":"2030-01-31T12:00:00.123456Z","finished_at":null}`},
 		"accepted mark": {document.AcceptedMark(payments.MarkBehind, payments.Mark{SystemID: "1", Timeline: 2, Counter: 3}), `{"found":"behind","system_id":"1","timeline":2,"counter":3}`},
 		"bare audit": {document.AuditEntry(payments.AuditEntry{ID: 1, At: at, Actor: "a", Action: "pause"}),

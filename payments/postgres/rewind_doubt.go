@@ -175,11 +175,9 @@ func (s *Store) DoubtFound(ctx context.Context, r payments.Rewind, hold time.Dur
 }
 
 func (s *Store) doubtNext(ctx context.Context, r payments.Rewind, hold time.Duration, account AccountOf, statement string, limit int, more ...any) (next payments.Rewind, done bool, err error) {
-	from := key{tenant: r.Progress.Tenant}
-	if r.Progress.ID != "" {
-		if from.id, err = payments.ParseID(r.Progress.ID); err != nil {
-			return r, false, payments.Errorf(payments.CodeInternal, "the rewind %d does not say where it stands", r.ID)
-		}
+	from, err := standsAt(r)
+	if err != nil {
+		return r, false, err
 	}
 	next, err = s.rewinding(ctx, r, hold, func(ctx context.Context, tx *transaction, r *payments.Rewind, now time.Time) ([]payments.OutboxItem, error) {
 		keys, last, err := selectKeys(ctx, tx, statement, append([]any{from.tenant, from.id[:], limit}, more...))

@@ -139,6 +139,15 @@ func (b *book) apply(a *account, in *intent, charge *chargeNote, c cause, at tim
 }
 
 func (b *book) addCharge(a *account, in *intent, note *chargeNote, at time.Time) {
+	if note.Held {
+		for i := range b.charges {
+			if c := &b.charges[i]; c.ID == note.ID && c.Account == a.id {
+				c.Captured = true
+			}
+		}
+		a.balance[in.Currency] += in.Received
+		return
+	}
 	b.charges = append(b.charges, Charge{
 		ID: note.ID, PaymentIntent: in.ID, Account: a.id, Amount: in.Amount, Currency: in.Currency, Customer: in.Customer,
 		Captured: note.Captured, Metadata: in.Metadata, IdempotencyKey: note.Key, At: at,

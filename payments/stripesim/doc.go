@@ -99,6 +99,6 @@
 // refused with 400, while executing. The minimum amount is that of the presented
 // currency. Events are those of PaymentIntents (created, processing,
 // requires_action, amount_capturable_updated, payment_failed, succeeded,
-// canceled), listed for 30 days. Refunds, captures, search and webhooks are not
+// canceled), listed for 30 days. Refunds, search and webhooks are not
 // here yet: their URLs are answered 404 as unrecognised.
 package stripesim

@@ -50,6 +50,7 @@ type chargeNote struct {
 	ID       string `json:"id"`
 	Captured bool   `json:"captured"`
 	Key      string `json:"key,omitempty"`
+	Held     bool   `json:"held,omitempty"` // the ledger has it already, as authorised
 }
 
 func refused(e *apiError, in *intent) effect {

@@ -58,7 +58,7 @@ func TestUnrecognisedURLs(t *testing.T) {
 	r := newRig(t, Options{})
 	for _, c := range []call{
 		{method: "POST", path: "/v1/refunds"}, {method: "GET", path: "/v1/events/evt_1"}, {method: "GET", path: methodsPath}, {method: "POST", path: methodsPath + "/pm_1"}, {method: "GET", path: intentsPath + "/search"},
-		{method: "POST", path: intentsPath + "/pi_1/capture"}, {method: "DELETE", path: intentsPath}, {method: "GET", path: "/"},
+		{method: "POST", path: intentsPath + "/pi_1/apply_customer_balance"}, {method: "DELETE", path: intentsPath}, {method: "GET", path: "/"},
 		{method: "GET", path: intentsPath + "/"}, {method: "GET", path: intentsPath + "/pi_1/confirm"}, {method: "GET", path: "/v1/accounts"},
 	} {
 		m := r.do(c).want(t, 404, map[string]any{"error.type": "invalid_request_error", "error.code": nil})

@@ -30,6 +30,7 @@ var routes = func() map[string]*route {
 		{name: "POST /v1/payment_intents", parse: parseCreate},
 		{name: "POST /v1/payment_intents/{id}/confirm", parse: parseConfirm},
 		{name: "POST /v1/payment_intents/{id}/cancel", parse: parseCancel},
+		{name: "POST /v1/payment_intents/{id}/capture", parse: parseCapture},
 		{name: "POST /v1/payment_methods/{id}/attach", parse: parseAttach},
 		{name: "POST /v1/payment_methods/{id}/detach", parse: parseDetach},
 	} {

@@ -115,6 +115,7 @@ var rewindSteps = map[payments.RewindStep]string{
 	payments.RewindStripe:  "listing what Stripe has",
 	payments.RewindTickets: "taking back what is to be worked on, so that it is looked up first",
 	payments.RewindOthers:  "going through what was given up or waits for a person",
+	payments.RewindOpen:    "reading again what waits for its customer or for a capture",
 	payments.RewindStreams: "reading the streams of intents again",
 	payments.RewindFound:   "going through what came meanwhile",
 	payments.RewindAccept:  "marking the database anew",
@@ -214,7 +215,7 @@ func (s *shared) printRewound(r payments.Rewind) error {
 		}{
 			{p.Objects, "PaymentIntents that Stripe has"}, {p.Doubted, "payments that are looked up before anything is sent for them"},
 			{p.Messages, "messages read again"}, {p.Restored, "payments stored again"},
-			{p.Corrected, "payments that had ended otherwise, and succeeded at Stripe"}, {p.Letters, "messages that are dead letters (`oncepay dlq list`)"},
+			{p.Corrected, "payments that had ended otherwise, and succeeded at Stripe"}, {p.Adopted, "payments that waited for their customer or for a capture, and had gone on at Stripe"}, {p.Letters, "messages that are dead letters (`oncepay dlq list`)"},
 			{p.Disagrees, "payments that Stripe contradicts; the workers' log names them, a person must look at them"},
 		} {
 			rows = append(rows, []string{console.Grouped(fmt.Sprint(row.n)), row.text})
