@@ -124,32 +124,18 @@ func (w *world) start(o workerOptions) *worker {
 	w.Helper()
 	v := &worker{world: w, gate: newGate(o.stop), replaying: newGate(nil), ended: make(chan struct{}), drain: max(o.drain, 5*time.Second)}
 	v.gate.watch = o.watch
-	dsn, natsURL := w.dsn, w.natsURL
 	if o.stop != nil {
 		v.drain = 100 * time.Millisecond
 	}
-	if o.stop != nil || o.postgres != nil || o.nats != nil {
-		pg, broker := devstacktest.NewProxy(w, dsn), devstacktest.NewProxy(w, natsURL)
-		dsn, natsURL = devstacktest.Via(w, dsn, pg.Addr()), devstacktest.Via(w, natsURL, broker.Addr())
-		v.proxies = []*devstacktest.Proxy{pg, broker}
-	}
+	dsn, natsURL := v.lines(o)
 	log := w.logs.logger(o.name)
 	ctx, cancel := context.WithCancel(context.Background())
 	v.stopRun = cancel
 	var relay *producer.Relay
-	var compared func(context.Context, func(context.Context) (payments.MarkState, error))
-	var held func() string
 	if o.marked {
 		v.mark = mark.NewGate(log)
-		compared, held = v.mark.Connected, v.mark.Held
 	}
-	store, err := postgres.Open(ctx, dsn, postgres.Options{
-		PoolSize: 4, Clock: w.clock, Namespace: namespace, RequestVersion: stripe.RequestVersion, Logger: log, Hold: w.times.hold, FlushTimeout: 3 * time.Second,
-		Backoff: w.times.backoff, Committed: func(items []payments.OutboxItem) { relay.Offer(items) }, Connected: compared,
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	store := v.openStore(ctx, dsn, log, func(items []payments.OutboxItem) { relay.Offer(items) })
 	v.nc = w.connect(natsURL, o.name)
 	js, err := jetstream.New(v.nc)
 	if err != nil {
@@ -161,30 +147,11 @@ func (w *world) start(o workerOptions) *worker {
 	if err != nil {
 		w.Fatal(err)
 	}
-	var gateway *stripe.Gateway
-	w.await("Stripe, at start", func() (bool, string) { // production, too, tries until it answers within the time-out
-		gateway, err = stripe.New(ctx, stripe.Options{Key: stripeKey, URL: w.simURL, Namespace: namespace, Timeout: w.times.call, Clock: w.clock, Logger: log})
-		return err == nil, fmt.Sprint(err)
-	})
-	port := payments.Gateway(gateway)
-	if o.gateway != nil {
-		port = o.gateway(gateway)
-	}
+	gateway := w.openGateway(ctx, log)
 	if o.jetstream != nil {
 		js = o.jetstream(js)
 	}
-	processor := &payments.Processor{
-		Store: store, Gateway: port, Clock: w.clock, Namespace: namespace, Lease: w.times.lease, CallTimeout: w.times.call, TriesMax: cmp.Or(o.triesMax, 20),
-		Backoff: w.times.backoff, OnStep: v.gate.onStep, Held: held,
-	}
-	v.Worker, err = consumer.New(consumer.Config{
-		JetStream: js, Subjects: w.subjects, Store: store, Batches: store, Processor: processor, Clock: w.clock, Concurrency: max(o.concurrency, 64), Lease: w.times.lease,
-		PollInterval: 50 * time.Millisecond, NewToken: app.NewToken, Log: log, OnStep: v.gate.onStep, Held: held,
-		Observer: v.observer(),
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	v.wire(o, store, gateway, js, log)
 	if len(v.proxies) > 0 {
 		v.proxies[0].OnClientData(o.postgres)
 		v.proxies[1].OnClientData(o.nats)
@@ -222,6 +189,73 @@ func (w *world) start(o workerOptions) *worker {
 		gateway.Close()
 	})
 	return v
+}
+
+// lines are the addresses at which a worker reaches PostgreSQL and NATS: those of proxies, if it is mortal or its lines are to break.
+func (v *worker) lines(o workerOptions) (dsn, natsURL string) {
+	w := v.world
+	w.Helper()
+	if o.stop == nil && o.postgres == nil && o.nats == nil {
+		return w.dsn, w.natsURL
+	}
+	pg, broker := devstacktest.NewProxy(w, w.dsn), devstacktest.NewProxy(w, w.natsURL)
+	v.proxies = []*devstacktest.Proxy{pg, broker}
+	return devstacktest.Via(w, w.dsn, pg.Addr()), devstacktest.Via(w, w.natsURL, broker.Addr())
+}
+
+// openStore is the worker's own store; it offers to the relay what it has committed.
+func (v *worker) openStore(ctx context.Context, dsn string, log *slog.Logger, offer func([]payments.OutboxItem)) *postgres.Store {
+	w := v.world
+	w.Helper()
+	var compared func(context.Context, func(context.Context) (payments.MarkState, error))
+	if v.mark != nil {
+		compared = v.mark.Connected
+	}
+	store, err := postgres.Open(ctx, dsn, postgres.Options{
+		PoolSize: 4, Clock: w.clock, Namespace: namespace, RequestVersion: stripe.RequestVersion, Logger: log, Hold: w.times.hold, FlushTimeout: 3 * time.Second,
+		Backoff: w.times.backoff, Committed: offer, Connected: compared,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return store
+}
+
+// openGateway is a way to Stripe. Production, too, tries until Stripe answers within the time-out.
+func (w *world) openGateway(ctx context.Context, log *slog.Logger) (gateway *stripe.Gateway) {
+	w.Helper()
+	w.await("Stripe, at start", func() (bool, string) {
+		var err error
+		gateway, err = stripe.New(ctx, stripe.Options{Key: stripeKey, URL: w.simURL, Namespace: namespace, Timeout: w.times.call, Clock: w.clock, Logger: log})
+		return err == nil, fmt.Sprint(err)
+	})
+	return gateway
+}
+
+// wire puts the worker together from its parts.
+func (v *worker) wire(o workerOptions, store *postgres.Store, gateway payments.Gateway, js jetstream.JetStream, log *slog.Logger) {
+	w := v.world
+	w.Helper()
+	if o.gateway != nil {
+		gateway = o.gateway(gateway)
+	}
+	var held func() string
+	if v.mark != nil {
+		held = v.mark.Held
+	}
+	processor := &payments.Processor{
+		Store: store, Gateway: gateway, Clock: w.clock, Namespace: namespace, Lease: w.times.lease, CallTimeout: w.times.call, TriesMax: cmp.Or(o.triesMax, 20),
+		Backoff: w.times.backoff, OnStep: v.gate.onStep, Held: held,
+	}
+	var err error
+	v.Worker, err = consumer.New(consumer.Config{
+		JetStream: js, Subjects: w.subjects, Store: store, Batches: store, Processor: processor, Clock: w.clock, Concurrency: max(o.concurrency, 64), Lease: w.times.lease,
+		PollInterval: 50 * time.Millisecond, NewToken: app.NewToken, Log: log, OnStep: v.gate.onStep, Held: held,
+		Observer: v.observer(),
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
 }
 
 // runReplays runs replays beside the worker until ctx ends.
