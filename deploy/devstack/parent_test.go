@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,7 +25,9 @@ type parent struct {
 }
 
 // startParent runs the binary with exactly this environment, so PATH and LANG are
-// empty, in a process group of its own.
+// empty, in a process group of its own. Signals that the tests were started to
+// ignore, as nohup does, are not ignored there: what is handled here is the default
+// in whatever is started meanwhile.
 func startParent(t *testing.T, binary, mode string, env []string, as *syscall.Credential) *parent {
 	t.Helper()
 	cmd := exec.Command(binary)
@@ -38,7 +41,11 @@ func startParent(t *testing.T, binary, mode string, env []string, as *syscall.Cr
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	handled := make(chan os.Signal, 1)
+	signal.Notify(handled, syscall.SIGHUP, syscall.SIGINT)
+	err = cmd.Start()
+	signal.Stop(handled)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
