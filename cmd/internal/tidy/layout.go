@@ -74,13 +74,17 @@ var layout = []folder{
 	{dir: "deploy/devstack/devstacktest", own: []string{"deploy/devstack/..."}, third: inTests},
 	{dir: "deploy/...", own: []string{"deploy/...", "payments/...", "schema/...", "migrations"}, third: []string{pgx, nats, natsServer, embeddedPostgres, xsync}},
 
-	{dir: "cmd/oncepay-dev/...", own: []string{"..."}, third: development},
-	{dir: "cmd/internal/dev/...", own: []string{"..."}, third: development},
+	{dir: "cmd/internal/crashtest/...", own: []string{"..."}, third: inTests}, // what the crash tests run in
+	{dir: "cmd/oncepay-dev/...", own: []string{"..."}, except: onlyTests, third: development},
+	{dir: "cmd/internal/dev/...", own: []string{"..."}, except: onlyTests, third: development},
 	{dir: "cmd/...", own: []string{"..."}, except: onlyDevelopment, third: production},
 }
 
+// onlyTests are our packages that no program may know.
+var onlyTests = []string{"cmd/internal/crashtest/..."}
+
 // onlyDevelopment are our packages that the production program must not know.
-var onlyDevelopment = []string{"payments/stripesim/...", "payments/paymentstest/...", "deploy/...", "cmd/internal/dev/...", "cmd/oncepay-dev/..."}
+var onlyDevelopment = append([]string{"payments/stripesim/...", "payments/paymentstest/...", "deploy/...", "cmd/internal/dev/...", "cmd/oncepay-dev/..."}, onlyTests...)
 
 // link is one line of the table of what must not be reached from a folder through any number of imports.
 type link struct {
@@ -92,8 +96,13 @@ type link struct {
 var links = []link{
 	{
 		dir:       "cmd/oncepay",
-		forbidden: []string{natsServer, embeddedPostgres, rapid, goleak, jsonSchema, "testing", "net/http/httptest", Module + "/payments/stripesim", Module + "/payments/paymentstest", Module + "/deploy"},
+		forbidden: []string{natsServer, embeddedPostgres, rapid, goleak, jsonSchema, "testing", "net/http/httptest", Module + "/payments/stripesim", Module + "/payments/paymentstest", Module + "/deploy", Module + "/cmd/internal/crashtest"},
 		remedy:    "the production program links nothing of tests and the development stack; move it to cmd/oncepay-dev or a test",
+	},
+	{
+		dir:       "cmd/oncepay-dev",
+		forbidden: []string{Module + "/cmd/internal/crashtest", goleak},
+		remedy:    "what the crash tests run in is for tests alone; move what the program needs of it to cmd/internal/dev",
 	},
 	{
 		dir:       "producer/...",

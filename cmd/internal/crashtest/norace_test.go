@@ -1,9 +1,0 @@
-//go:build !race
-
-package crashtest
-
-// scale divides the load of tests that are about numbers.
-const scale = 1
-
-// slow stretches the short times.
-const slow = 1

@@ -1,9 +1,0 @@
-//go:build race
-
-package crashtest
-
-// scale divides the load of tests that are about numbers: the race detector makes everything slower several times over.
-const scale = 5
-
-// slow stretches the short times, in which a call that is merely slow would look like one that was lost.
-const slow = 3
