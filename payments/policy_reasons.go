@@ -11,6 +11,8 @@ later one is answered proves that the earlier did not charge: Stripe's records a
 - **Nothing is sent after ` + "`expires_at`" + `** that could create a charge, on whatever way: first send, re-send, replay, or a new submit after absence. A cancel may leave.
 - **Tries** (` + "`ONCEPAY_MAX_TRIES`" + `) are answers that prove that nothing was executed. 401, 403, 429, pauses and an open breaker cost none, and ` + "`unknown`" + ` never exhausts.
   With the last try a payment is ` + "`stalled`" + ` and has a dead letter.
+- **By hand** (` + "`oncepay payments resolve`" + `) a payment that may have been charged ends as ` + "`failed`" + ` or ` + "`canceled`" + ` only from ` + "`needs_review`" + `, and only what
+  Stripe's records show brings it there. Nothing is sent by hand that may be at Stripe.
 - **Timing.** ` + "`Retry-After`" + ` (up to an hour) is the least wait. ` + "`Stripe-Should-Retry`" + ` makes the next try sooner or later and changes no meaning. 409 and lock time-outs are tried
   soon; a 429 halves the account's budget. All else waits by a capped exponential backoff with full jitter.
 - **On-session declines.** Their customer could still confirm the PaymentIntent with another card. So the payment is ` + "`waiting`" + ` with the reason ` + "`cancelling_declined`" + ` until

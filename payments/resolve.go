@@ -8,14 +8,30 @@ import (
 
 // resolutions lists what a person may decide about a payment, by where it stands. Nothing in it moves money: waiting sends only what is known
 // not to have been executed, and unknown asks Stripe first. What is not listed either would guess, or has a command of its own.
+//
+// needs_review leads to failed and canceled, since Stripe's records have been read to their end by then and a person has to say what they mean.
+// So nobody brings a payment there by hand: that would end in two steps, unread, what may be charged.
 var resolutions = map[Status][]Status{
 	StatusReceived:        {StatusCanceled},
 	StatusWaiting:         {StatusCanceled},
-	StatusUnknown:         {StatusSucceeded, StatusNeedsReview},
-	StatusPending:         {StatusNeedsReview},
-	StatusRequiresCapture: {StatusSucceeded, StatusUnknown, StatusNeedsReview},
-	StatusRequiresAction:  {StatusSucceeded, StatusUnknown, StatusNeedsReview},
+	StatusUnknown:         {StatusSucceeded},
+	StatusRequiresCapture: {StatusSucceeded, StatusUnknown},
+	StatusRequiresAction:  {StatusSucceeded, StatusUnknown},
 	StatusNeedsReview:     {StatusSucceeded, StatusFailed, StatusCanceled, StatusWaiting, StatusUnknown},
+}
+
+// CheckResolution says what is wrong with a status that no payment can be resolved as, or returns "". What can be made of any payment can be made
+// of one that waits for a person.
+func CheckResolution(as Status) string {
+	all := resolutions[StatusNeedsReview]
+	if slices.Contains(all, as) {
+		return ""
+	}
+	why := "must be one of " + statusNames(all)
+	if as == StatusNeedsReview {
+		why += ": what waits for a person is found by Stripe's records alone; unknown has them asked again"
+	}
+	return why
 }
 
 // remedies says what to do instead, where nothing that was asked for is allowed.
@@ -23,7 +39,7 @@ var remedies = map[Status]string{
 	StatusReceived:        "it will be sent by itself; to hold it back use `oncepay pause`",
 	StatusWaiting:         "it will be tried again by itself at next_attempt_at; mend what its reason names",
 	StatusUnknown:         "it may have been charged, and only Stripe's records end that: wait for its look-up; what is refunded or canceled at Stripe is adopted as such",
-	StatusPending:         "Stripe is processing it and will say how it ended",
+	StatusPending:         "Stripe is processing it and will say how it ended; what is canceled at Stripe is adopted as such",
 	StatusRequiresCapture: "the money is held: capture or cancel it at Stripe, then resolve it as unknown, which reads what it became",
 	StatusRequiresAction:  "its customer may still confirm it: cancel its PaymentIntent at Stripe, then resolve it as unknown, which reads what it became",
 	StatusStalled:         "it has a dead letter: `oncepay dlq replay` takes it up again, `oncepay dlq discard` cancels it",
@@ -38,8 +54,8 @@ func Resolve(p Payment, as Status, op Operation, now time.Time) (Transition, err
 		return Transition{}, &Error{Code: CodeInvalid, Field: "actor", Message: "is required: say who decides"}
 	case reason == "":
 		return Transition{}, &Error{Code: CodeInvalid, Field: "reason", Message: "is required: say why, for whoever reads the timeline later"}
-	case !as.Stored():
-		return Transition{}, &Error{Code: CodeInvalid, Field: "as", Message: "is no status; use one of succeeded, failed, canceled, needs_review, waiting (submit it again) and unknown (look it up again)"}
+	case CheckResolution(as) != "":
+		return Transition{}, &Error{Code: CodeInvalid, Field: "as", Message: CheckResolution(as)}
 	case p.Status.Final():
 		return Transition{}, refused(p, as, "it has its outcome, which only evidence from Stripe corrects")
 	case p.Owned && now.Before(p.NextAttemptAt):
@@ -54,7 +70,7 @@ func Resolve(p Payment, as Status, op Operation, now time.Time) (Transition, err
 	switch as {
 	case StatusFailed:
 		t.Failure = p.Failure
-	case StatusUnknown, StatusNeedsReview:
+	case StatusUnknown:
 		t.InDoubt, t.Failure = true, p.Failure
 	case StatusWaiting:
 		t.ClearSubmit, t.ResetTries = true, true
@@ -125,12 +141,16 @@ func withChoices(remedy string, choices []Status) string {
 	if len(choices) == 0 {
 		return remedy
 	}
-	names := make([]string, len(choices))
-	for i, c := range choices {
-		names[i] = string(c)
-	}
 	if remedy != "" {
 		remedy += "; "
 	}
-	return remedy + "it can be resolved as " + strings.Join(names, ", ")
+	return remedy + "it can be resolved as " + statusNames(choices)
+}
+
+func statusNames(list []Status) string {
+	names := make([]string, len(list))
+	for i, s := range list {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ", ")
 }

@@ -64,6 +64,12 @@ func TestResolveNeitherChargesTwiceNorLoses(t *testing.T) {
 		for _, as := range Statuses() {
 			what := fmt.Sprintf("%s as %s: %+v", p.Status, as, p)
 			got, err := Resolve(p, as, someone, testNow)
+			if err != nil && CheckResolution(as) != "" {
+				if e := new(Error); !errors.As(err, &e) || e.Code != CodeInvalid || e.Field != "as" || !strings.Contains(e.Message, "must be one of succeeded, failed,") {
+					t.Errorf("%s: the choices are not named: %v", what, err)
+				}
+				continue
+			}
 			if err != nil {
 				wantRefusal(t, what, err)
 				continue
@@ -78,7 +84,8 @@ func TestResolveNeitherChargesTwiceNorLoses(t *testing.T) {
 				"money that was taken is not forgotten":           p.AmountCaptured > 0 && slices.Contains([]Status{StatusFailed, StatusCanceled, StatusRejected, StatusExpired, StatusWaiting}, as),
 				"what may be charged is not called off":           slices.Contains([]Status{StatusUnknown, StatusPending, StatusRequiresAction}, p.Status) && slices.Contains([]Status{StatusFailed, StatusCanceled, StatusRejected, StatusExpired, StatusWaiting}, as),
 				"a send in doubt is not called off by one word":   p.InDoubt && (p.Status == StatusReceived || p.Status == StatusWaiting),
-				"what is looked up or reviewed stays in doubt":    (as == StatusUnknown || as == StatusNeedsReview) && !got.InDoubt,
+				"what is looked up stays in doubt":                as == StatusUnknown && !got.InDoubt,
+				"only what Stripe's records say is for review":    as == StatusNeedsReview,
 				"the reason tells that a person decided, and why": got.Reason != "resolved_by_operator: seen in the dashboard",
 				"a decline keeps Stripe's words":                  as == StatusFailed && got.Failure != p.Failure,
 				"what is submitted again has all its tries":       as == StatusWaiting && next.Tries != 0,
@@ -91,11 +98,37 @@ func TestResolveNeitherChargesTwiceNorLoses(t *testing.T) {
 	}
 	for _, want := range [][2]Status{
 		{StatusNeedsReview, StatusSucceeded}, {StatusNeedsReview, StatusFailed}, {StatusNeedsReview, StatusCanceled}, {StatusNeedsReview, StatusWaiting},
-		{StatusNeedsReview, StatusUnknown}, {StatusUnknown, StatusSucceeded}, {StatusUnknown, StatusNeedsReview}, {StatusPending, StatusNeedsReview},
+		{StatusNeedsReview, StatusUnknown}, {StatusUnknown, StatusSucceeded},
 		{StatusRequiresAction, StatusUnknown}, {StatusRequiresCapture, StatusUnknown}, {StatusWaiting, StatusCanceled}, {StatusReceived, StatusCanceled},
 	} {
 		if allowed[want] == 0 {
 			t.Errorf("%s can never be resolved as %s", want[0], want[1])
+		}
+	}
+}
+
+// TestNoWayRoundByHand: however many decisions follow one another, with no word of Stripe between them, what may be at Stripe and does not wait for
+// a person already is neither given up nor submitted.
+func TestNoWayRoundByHand(t *testing.T) {
+	t.Parallel()
+	givenUp := []Status{StatusFailed, StatusCanceled, StatusRejected, StatusExpired}
+	for _, p := range pasts() {
+		if p.Status == StatusNeedsReview || !p.InDoubt && p.StripePaymentIntent == "" && p.AmountCaptured == 0 {
+			continue
+		}
+		seen, left := map[Status]bool{}, []Payment{p}
+		for len(left) > 0 {
+			at := left[0]
+			left = left[1:]
+			if slices.Contains(givenUp, at.Status) && at.Status != p.Status || at.Status != p.Status && Next(at, testNow) == ActionSend {
+				t.Errorf("%s can be brought to %s by hand: %+v", p.Status, at.Status, p)
+			}
+			for _, as := range Statuses() {
+				if got, err := Resolve(at, as, someone, testNow); err == nil && !seen[as] {
+					seen[as] = true
+					left = append(left, afterwards(at, got))
+				}
+			}
 		}
 	}
 }
@@ -111,13 +144,16 @@ func TestResolveNamesWhatIsWrong(t *testing.T) {
 	}{
 		"nobody":          {review, StatusFailed, Operation{Reason: "x"}, "actor", "who decides"},
 		"no reason":       {review, StatusFailed, Operation{Actor: "x", Reason: " "}, "reason", "say why"},
-		"no status":       {review, "paid", someone, "as", "needs_review"},
-		"shown only":      {review, StatusProcessing, someone, "as", "is no status"},
+		"no status":       {review, "paid", someone, "as", "must be one of succeeded, failed, canceled, waiting, unknown"},
+		"shown only":      {review, StatusProcessing, someone, "as", "must be one of"},
+		"by machines":     {review, StatusRejected, someone, "as", "must be one of"},
+		"for review":      {Payment{Status: StatusUnknown, InDoubt: true}, StatusNeedsReview, someone, "as", "by Stripe's records alone"},
+		"pending":         {Payment{Status: StatusPending, InDoubt: true}, StatusFailed, someone, "as", "canceled at Stripe"},
 		"submit in doubt": {review, StatusWaiting, someone, "as", "resolve it as unknown"},
 		"unknown again":   {Payment{Status: StatusUnknown, InDoubt: true}, StatusWaiting, someone, "as", "wait for its look-up"},
 		"stalled":         {Payment{Status: StatusStalled}, StatusWaiting, someone, "as", "oncepay dlq replay"},
 		"final":           {Payment{Status: StatusSucceeded}, StatusFailed, someone, "as", "it has its outcome"},
-		"owned":           {Payment{Status: StatusUnknown, Owned: true, NextAttemptAt: testNow.Add(1)}, StatusNeedsReview, someone, "as", "try again"},
+		"owned":           {Payment{Status: StatusUnknown, Owned: true, NextAttemptAt: testNow.Add(1)}, StatusSucceeded, someone, "as", "try again"},
 		"cancelling":      {Payment{Status: StatusWaiting, Reason: ReasonCancelling, StripePaymentIntent: "pi_1"}, StatusCanceled, someone, "as", "wait for that"},
 		"absent":          {Payment{Status: StatusNeedsReview, Reason: ReasonAbsent}, StatusUnknown, someone, "as", "nothing to look for"},
 	} {

@@ -118,7 +118,9 @@ func StateMachineMarkdown() string {
 	b.WriteString("# The state machine\n\nGenerated from `payments/status.go`; a test compares them. Regenerate with\n" +
 		"`go run ./cmd/internal/tidy/statemachine > docs/STATE_MACHINE.md`.\n\n" +
 		"`processing` is not stored: it is a `received` or `waiting` payment whose ticket somebody holds. Evidence from Stripe may still move a\n" +
-		"final payment to `succeeded`, as a flagged correction.\n\n| status | ticket | final | may become | meaning |\n|---|---|---|---|---|\n")
+		"final payment to `succeeded`, as a flagged correction. `oncepay payments resolve` records what a person has decided: nobody brings a payment\n" +
+		"to `needs_review` by hand, and what may have been charged ends as `failed` or `canceled` only from there, after Stripe's records were read.\n\n" +
+		"| status | ticket | final | may become | a person may resolve it as | meaning |\n|---|---|---|---|---|---|\n")
 	yes := func(v bool) string {
 		if v {
 			return "yes"
@@ -126,11 +128,8 @@ func StateMachineMarkdown() string {
 		return ""
 	}
 	for _, r := range statusRules {
-		next := make([]string, len(r.next))
-		for i, n := range r.next {
-			next[i] = string(n)
-		}
-		b.WriteString("| `" + string(r.status) + "` | " + yes(r.ticket) + " | " + yes(r.final) + " | " + strings.Join(next, ", ") + " | " + r.meaning + " |\n")
+		b.WriteString("| `" + string(r.status) + "` | " + yes(r.ticket) + " | " + yes(r.final) + " | " + statusNames(r.next) + " | " +
+			statusNames(resolutions[r.status]) + " | " + r.meaning + " |\n")
 	}
 	b.WriteString("\n```mermaid\nstateDiagram-v2\n    [*] --> received\n")
 	for _, r := range statusRules {

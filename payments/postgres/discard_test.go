@@ -71,7 +71,15 @@ func TestResolve(t *testing.T) {
 	if lines := b.audited("payments resolve"); len(lines) != 0 {
 		t.Errorf("a refusal is in the audit: %+v", lines)
 	}
-	for _, as := range []payments.Status{payments.StatusNeedsReview, payments.StatusSucceeded} {
+	if _, err := b.Resolve(ctx, "acme", id, payments.StatusNeedsReview, ann); payments.ErrorCode(err) != payments.CodeInvalid {
+		t.Errorf("an unknown one for review, and from there to anything: %v", err)
+	}
+	if done, err := b.Evidence(ctx, "acme", id, func(payments.Payment) (payments.Transition, error) {
+		return payments.Transition{Status: payments.StatusNeedsReview, Reason: payments.ReasonSeveral, InDoubt: true}, nil
+	}); err != nil || done.Payment.Status != payments.StatusNeedsReview {
+		t.Fatalf("what Stripe's records say: %+v, %v", done, err)
+	}
+	for _, as := range []payments.Status{payments.StatusUnknown, payments.StatusSucceeded} {
 		done, err := b.Resolve(ctx, "acme", id, as, ann)
 		if err != nil || done.Payment.Status != as || done.Sequence == 0 || !strings.Contains(done.Payment.Reason, ann.Reason) {
 			t.Fatalf("%s: %+v, %v", as, done, err)
@@ -85,7 +93,7 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	lines := b.audited("payments resolve")
-	if len(lines) != 2 || lines[0].Target != id.String() || lines[0].TenantID != "acme" || !strings.Contains(string(lines[0].Result), `"from":"needs_review"`) {
+	if len(lines) != 2 || lines[0].Target != id.String() || lines[0].TenantID != "acme" || !strings.Contains(string(lines[0].Result), `"from":"unknown"`) {
 		t.Errorf("audit: %+v", lines)
 	}
 	if _, err := b.Resolve(ctx, "acme", payments.NewID("acme", "x"), payments.StatusSucceeded, ann); payments.ErrorCode(err) != payments.CodeNotFound {

@@ -23,9 +23,10 @@ by it, and only ` + "`waiting`" + ` sends anything.
   canceled       it was not charged, and is given up
   unknown        ask Stripe's records again
   waiting        send it; only when nothing of it can be at Stripe
-  needs_review   keep it for a person
 
-What could charge twice or lose a charge is refused, with the reason.`
+What may have been charged is failed or canceled only once it is needs_review: then Stripe's
+records have been read to their end, and a person has to say what they mean. What could charge
+twice or lose a charge is refused, with the reason.`
 
 // resolve is one call of payments resolve.
 type resolve struct {
@@ -44,8 +45,8 @@ func paymentsResolveCommand(s *shared) *cobra.Command {
 			if err != nil {
 				return &app.UsageError{Text: "the id of a payment is needed: pay_…"}
 			}
-			if status := payments.Status(r.as); !status.Stored() {
-				return &app.UsageError{Text: "--as: must be one of succeeded, failed, canceled, unknown, waiting, needs_review"}
+			if wrong := payments.CheckResolution(payments.Status(r.as)); wrong != "" {
+				return &app.UsageError{Text: "--as: " + wrong}
 			}
 			if c.Flags().Changed("tenant") && payments.CheckTenantID(r.tenant) != "" {
 				return &app.UsageError{Text: "--tenant: " + payments.CheckTenantID(r.tenant)}

@@ -105,6 +105,8 @@ func TestUsage(t *testing.T) {
 		{"payments resolve order-1 --as failed --reason R", "the id of a payment is needed: pay_…"},
 		{"payments resolve pay_00000000000000000000000000000000 --reason R", "--as: must be one of succeeded"},
 		{"payments resolve pay_00000000000000000000000000000000 --as paid --reason R", "--as: must be one of succeeded"},
+		{"payments resolve pay_00000000000000000000000000000000 --as stalled --reason R", "--as: must be one of succeeded, failed, canceled, waiting, unknown\n"},
+		{"payments resolve pay_00000000000000000000000000000000 --as needs_review --reason R", "--as: must be one of succeeded, failed, canceled, waiting, unknown: what waits"},
 		{"payments resolve pay_00000000000000000000000000000000 --as failed", "--reason: is required"},
 		{"payments resolve pay_00000000000000000000000000000000 --as failed --reason R --tenant=", "--tenant: must be 1 to 63"},
 		{"audit --since yesterday", "--since: must be an RFC 3339 time"},
