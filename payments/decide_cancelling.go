@@ -26,7 +26,8 @@ func decline(p Payment, pi *PaymentIntent, f *Failure) Transition {
 	case authenticationRequired(f):
 		t.Status, t.Reason = StatusRequiresAction, "authentication_required"
 	case confirmable(p, pi, f):
-		t.Status, t.Reason = StatusWaiting, ReasonCancelling
+		// The tries of the charge end with its answer: the cancel has all of its own, or one that failed once would be left to a person.
+		t.Status, t.Reason, t.ResetTries = StatusWaiting, ReasonCancelling, !p.Cancelling()
 	}
 	return t
 }

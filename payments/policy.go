@@ -155,6 +155,9 @@ func policyNotes(t Transition) (notes []string) {
 	if t.CountTry {
 		notes = append(notes, "costs a try")
 	}
+	if t.ResetTries {
+		notes = append(notes, "tries anew")
+	}
 	if t.DeadLetter != "" {
 		notes = append(notes, "dead letter "+string(t.DeadLetter))
 	}

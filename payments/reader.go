@@ -14,6 +14,7 @@ type ListRequest struct {
 	Status         Status // as shown: processing is a received or waiting payment that somebody has
 	Customer       string
 	IdempotencyKey string
+	Batch          ID     // with TenantID: only the payments of this batch, in its order; zero: of all
 	Limit          int    // 1 to LimitMax; 0: LimitDefault
 	Cursor         string // next of the page before; "": the first page
 }
@@ -32,7 +33,8 @@ type Reader interface {
 	Find(ctx context.Context, tenantID string, id ID) (Payment, error)
 	// FindMany reads those of the payments that are there, in any order; tenants and ids belong together by their places.
 	FindMany(ctx context.Context, tenants []string, ids []ID) ([]Payment, error)
-	// List returns a page of payments and the cursor of the next page, "" after the last. CodeInvalid: a filter or the cursor; Field names it.
+	// List returns a page of payments and the cursor of the next page, "" after the last. CodeInvalid: a filter or the cursor; Field names it;
+	// CodeNotFound: there is no such batch.
 	List(ctx context.Context, r ListRequest) (page []Payment, next string, err error)
 	// Timeline returns all that happened to a payment, oldest first. CodeNotFound.
 	Timeline(ctx context.Context, tenantID string, id ID) ([]Entry, error)

@@ -54,7 +54,7 @@ type Transition struct {
 	AbsentAt    time.Time
 
 	CountTry bool // the answer proved that nothing was executed
-	// ResetTries gives back all tries, when an operator takes the payment up again.
+	// ResetTries gives back all tries: an operator takes the payment up again, or its charge was answered and its cancel begins.
 	ResetTries bool
 	// Rounds is stored; the delay before the next step grows with it.
 	Rounds int

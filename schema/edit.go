@@ -38,6 +38,10 @@ func CheckEdit(name, text string) *DecodeError {
 		if text != "true" && text != "false" {
 			return problem("must be true or false")
 		}
+	case memberExpiresAt:
+		if _, err := ParseTime(text); err != nil {
+			return problem("must be an RFC 3339 time, as 2026-01-31T03:00:00Z")
+		}
 	}
 	return nil
 }

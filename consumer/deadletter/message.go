@@ -163,7 +163,7 @@ func (r *Runner) admit(ctx context.Context, w payments.ReplayWork, read consumer
 	case verdict == payments.VerdictExists && status.Settled():
 		o.Result = payments.ReplayAlreadySettled
 	case read.Batch != nil: // what it asks for, that its payments be accepted, is done
-		o.Result, o.Detail = payments.ReplaySucceeded, "its payments are stored; `oncepay batch show` follows them"
+		o.Result, o.Detail = payments.ReplaySucceeded, "the batch is accepted, and its payments go on by themselves, with dead letters of their own: `oncepay batch show "+read.ID.Format(payments.KindBatch)+"` counts their outcomes"
 	}
 	return o, nil
 }

@@ -46,6 +46,34 @@ func (s *Store) Discard(ctx context.Context, f payments.LetterFilter, limit int,
 	return all, nil
 }
 
+// PreviewDiscard tells what Discard of the same would do now; it changes nothing. CodeInvalid.
+func (s *Store) PreviewDiscard(ctx context.Context, f payments.LetterFilter, limit int) (payments.DiscardPreview, error) {
+	v := payments.DiscardPreview{Amount: map[string]int64{}}
+	if err := checkReplayFilter(f); err != nil {
+		return v, err
+	}
+	err := candidates(ctx, s.pool, f, func(c candidate) bool {
+		v.Count++
+		_, wrong := payments.Discard(payments.Payment{Status: c.status, InDoubt: c.inDoubt})
+		switch goesOn := !c.ofMessage && c.status != ""; {
+		case c.busy:
+			v.Refused++
+		case c.settled():
+			v.Settled++
+		case goesOn && wrong != nil:
+			v.Refused++
+		case goesOn:
+			v.Canceled++
+		}
+		if c.money == nil {
+			v.Unpriced++
+		}
+		addMoney(v.Amount, c.money)
+		return limit == 0 || v.Count < limit
+	})
+	return v, translate(err)
+}
+
 func (s *Store) discardChunk(ctx context.Context, ids []string, line payments.AuditEntry) (payments.DiscardResult, error) {
 	var done payments.DiscardResult
 	var messages []payments.OutboxItem

@@ -24,6 +24,13 @@ func TestDiscard(t *testing.T) {
 	}
 	b.message("dl_m", "m", "{}", payments.ReasonInvalid, 1)
 	b.newReplay(payments.NewReplay{Filter: payments.LetterFilter{ID: replayed.ID}})
+	v, err := b.PreviewDiscard(ctx, payments.LetterFilter{}, 0)
+	if err != nil || v.Count != 5 || v.Settled != 1 || v.Canceled != 1 || v.Refused != 2 || v.Unpriced != 1 || v.Amount["usd"] != 4*9900 {
+		t.Errorf("preview: %+v, %v", v, err)
+	}
+	if v, err := b.PreviewDiscard(ctx, payments.LetterFilter{}, 2); err != nil || v.Count != 2 {
+		t.Errorf("preview of two: %+v, %v", v, err)
+	}
 	done, err := b.Discard(ctx, payments.LetterFilter{}, 0, ann)
 	if err != nil || done.Discarded != 3 || done.Canceled != 1 || len(done.Refused) != 2 {
 		t.Fatalf("%+v, %v", done, err)

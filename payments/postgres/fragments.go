@@ -104,8 +104,7 @@ const matches = `($1::text IS NULL OR d.tenant_id = $1) AND ($2::text IS NULL OR
     AND ($8::text IS NULL OR d.id = $8)
     AND ($9::text IS NULL OR strpos(d.message, $9) > 0 OR position(convert_to($9, 'UTF8') IN d.payload) > 0)
     AND ($10::text IS NULL OR split_part(d.idempotency_key, '` + payments.ChildSeparator + `', 1) = $10
-        OR $11::bytea IS NOT NULL AND substr(sha256(convert_to(d.tenant_id, 'UTF8') || '\x00'::bytea
-            || convert_to(split_part(d.idempotency_key, '` + payments.ChildSeparator + `', 1), 'UTF8')), 1, 16) = $11)`
+        OR keyed_id(d.tenant_id, split_part(d.idempotency_key, '` + payments.ChildSeparator + `', 1)) = $11::bytea)`
 
 // lettersPayment is the id of the payment that a dead letter d names, whether or not there is one; null for a letter without tenant or key.
 const lettersPayment = `coalesce(d.payment_id, substr(sha256(convert_to(d.tenant_id, 'UTF8') || '\x00'::bytea || convert_to(d.idempotency_key, 'UTF8')), 1, 16))`

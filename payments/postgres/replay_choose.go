@@ -19,6 +19,7 @@ type candidate struct {
 	ofMessage bool
 	busy      bool             // another unfinished replay has it
 	status    payments.Status  // of its payment; "" when there is none
+	inDoubt   bool             // something of its payment may be at Stripe
 	money     map[string]int64 // by currency; nil: nobody can tell
 }
 
@@ -47,7 +48,7 @@ func candidates(ctx context.Context, q querier, f payments.LetterFilter, each fu
 		var payload []byte
 		var reason, status, currency string
 		var amount int64
-		if err := rows.Scan(&c.letterID, &c.tenantID, &reason, &c.ofMessage, &c.busy, &payload, &status, &amount, &currency); err != nil {
+		if err := rows.Scan(&c.letterID, &c.tenantID, &reason, &c.ofMessage, &c.busy, &payload, &status, &amount, &currency, &c.inDoubt); err != nil {
 			return err
 		}
 		c.reason, c.status = payments.Reason(reason), payments.Status(status)

@@ -88,6 +88,9 @@ func checkNewReplay(n payments.NewReplay) error {
 			return invalid("set", "contains what looks like a card number; send a Stripe payment_method instead, and never card data")
 		}
 	}
+	if field, message := payments.CheckEdit(n.Set); field != "" {
+		return invalid("set", field+": "+message)
+	}
 	return checkReplayFilter(n.Filter)
 }
 

@@ -203,6 +203,14 @@ func TestBatchRun(t *testing.T) {
 			t.Errorf("%v", one)
 		}
 	}
+	for _, by := range [][]string{{id}, {id, "--tenant", "demo"}, {"pay.000002", "--tenant", "demo"}} {
+		page := list(t, b.json(append([]string{"payments", "list", "--limit", "60", "--batch"}, by...)...))
+		if len(page) != 50 || page[49].(map[string]any)["idempotency_key"] != "pay.000002::49" {
+			t.Errorf("payments list --batch %q: %d payments", by, len(page))
+		}
+	}
+	b.fails(b.run("payments", "list", "--batch", "bat_00000000000000000000000000000000"), exitFailed, "no batch with this id")
+	b.fails(b.run("payments", "list", "--batch", "none", "--tenant", "demo"), exitFailed, "no ")
 	if r := b.run("batch", "show", "pay", "--tenant", "demo"); r.code != exitOK || !strings.Contains(r.out, "batches         3\n") || !strings.Contains(r.out, "succeeded  250") {
 		t.Errorf("%+v", r)
 	}

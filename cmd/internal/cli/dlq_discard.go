@@ -57,11 +57,11 @@ func dlqDiscardCommand(s *shared) *cobra.Command {
 }
 
 func (d *dlqDiscard) run(ctx context.Context, store operators, in io.Reader) error {
-	preview, err := store.PreviewReplay(ctx, payments.NewReplay{Filter: d.filter.LetterFilter, Limit: d.limit})
+	preview, err := store.PreviewDiscard(ctx, d.filter.LetterFilter, d.limit)
 	if err != nil {
 		return err
 	}
-	matching := int64(preview.Count + preview.Skipped)
+	matching := int64(preview.Count)
 	if matching == 0 && d.filter.ID != "" {
 		if err := notOpen(ctx, store, d.filter.ID); err != nil {
 			return err
@@ -69,6 +69,7 @@ func (d *dlqDiscard) run(ctx context.Context, store operators, in io.Reader) err
 	}
 	// Whoever names one dead letter knows which; where nobody can be asked, that is enough.
 	yes := d.yes || matching == 0 || d.filter.ID != "" && !d.asks(in)
+	d.printPreview(preview)
 	question := "discard " + console.Grouped(plural(matching, "dead letter", "dead letters")) + ", " + money(preview.Amount, preview.Unpriced) + "?"
 	if err := d.confirm(ctx, in, yes, question, "nothing was discarded"); err != nil {
 		return err
@@ -78,6 +79,22 @@ func (d *dlqDiscard) run(ctx context.Context, store operators, in io.Reader) err
 		return err
 	}
 	return d.print(result)
+}
+
+// printPreview says what discarding does to payments, before it is asked for.
+func (d *dlqDiscard) printPreview(p payments.DiscardPreview) {
+	for _, line := range []struct {
+		n              int
+		one, many, say string
+	}{
+		{p.Settled, "has", "have", "the outcome already, and keep it: the dead letter goes"},
+		{p.Canceled, "has", "have", "a stalled payment, which is canceled"},
+		{p.Refused, "is", "are", "refused: what may have been charged or goes on, or a replay has it"},
+	} {
+		if line.n > 0 {
+			fmt.Fprintf(d.err, "  %s %s\n", console.Grouped(plural(int64(line.n), "of them "+line.one, "of them "+line.many)), line.say)
+		}
+	}
 }
 
 // print says what came of it. One that was named and is refused is a failure; of many it is told.

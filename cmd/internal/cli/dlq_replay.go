@@ -114,6 +114,9 @@ func members(sets []string) (map[string]string, error) {
 		}
 		changes[name] = value
 	}
+	if field, message := payments.CheckEdit(changes); field != "" {
+		return nil, &app.UsageError{Text: "--set: " + field + ": " + message}
+	}
 	return changes, nil
 }
 

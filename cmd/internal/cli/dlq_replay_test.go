@@ -107,9 +107,11 @@ func TestReplayOfNothing(t *testing.T) {
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	f := tenThousand()
+	f.gone = payments.DiscardPreview{Count: 10_004, Settled: 37, Canceled: 1, Refused: 1200, Unpriced: 12, Amount: f.preview.Amount}
 	f.discard = payments.DiscardResult{Discarded: 9999, Canceled: 1, Refused: []payments.RefusedLetter{{LetterID: "dl_7", Why: "the payment may have been charged"}}}
 	f.words("dlq discard --tenant acme").says(t, exitUsage, "", "--yes: is required")
-	f.run(true, "n\n", "dlq", "discard", "--tenant", "acme").says(t, exitFailed, "", "discard 10,004 dead letters, 12,500.00 EUR + 980,100.00 USD and 12 whose amount nobody can tell? [y/N] oncepay: nothing was discarded")
+	f.run(true, "n\n", "dlq", "discard", "--tenant", "acme").says(t, exitFailed, "", "  37 of them have the outcome already, and keep it: the dead letter goes\n"+
+		"  1 of them has a stalled payment, which is canceled\n  1,200 of them are refused: what may have been charged or goes on, or a replay has it\ndiscard 10,004 dead letters, 12,500.00 EUR + 980,100.00 USD and 12 whose amount nobody can tell? [y/N] oncepay: nothing was discarded")
 	if f.count("discard") > 0 {
 		t.Errorf("%q", f.asked)
 	}

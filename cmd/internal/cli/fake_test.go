@@ -27,6 +27,7 @@ type fakeOperators struct {
 	next  string
 
 	items   []payments.ReplayItem
+	gone    payments.DiscardPreview
 	discard payments.DiscardResult
 	payment payments.Payment
 	refusal error
@@ -103,6 +104,12 @@ func (f *fakeOperators) ResumeReplay(_ context.Context, id string, op payments.O
 
 func (f *fakeOperators) CancelReplay(_ context.Context, id string, op payments.Operation) (payments.Replay, error) {
 	return f.change("cancel", id, op)
+}
+
+func (f *fakeOperators) PreviewDiscard(_ context.Context, filter payments.LetterFilter, limit int) (payments.DiscardPreview, error) {
+	f.did("preview")
+	f.made = payments.NewReplay{Filter: filter, Limit: limit}
+	return f.gone, nil
 }
 
 func (f *fakeOperators) Discard(_ context.Context, filter payments.LetterFilter, limit int, op payments.Operation) (payments.DiscardResult, error) {

@@ -20,6 +20,7 @@ type operators interface {
 	PauseReplay(ctx context.Context, id string, op payments.Operation) (payments.Replay, error)
 	ResumeReplay(ctx context.Context, id string, op payments.Operation) (payments.Replay, error)
 	CancelReplay(ctx context.Context, id string, op payments.Operation) (payments.Replay, error)
+	PreviewDiscard(ctx context.Context, f payments.LetterFilter, limit int) (payments.DiscardPreview, error)
 	Discard(ctx context.Context, f payments.LetterFilter, limit int, op payments.Operation) (payments.DiscardResult, error)
 	FindAnywhere(ctx context.Context, id payments.ID) (payments.Payment, error)
 	Find(ctx context.Context, tenantID string, id payments.ID) (payments.Payment, error)

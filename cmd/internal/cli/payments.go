@@ -107,7 +107,7 @@ func (s *shared) printPayment(p payments.Payment, held [][2]string, timeline []p
 
 func paymentsListCommand(s *shared) *cobra.Command {
 	r := payments.ListRequest{}
-	var status string
+	var status, batch string
 	c := &cobra.Command{
 		Use: "list", Short: "List payments, newest first", Args: Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -118,7 +118,15 @@ func paymentsListCommand(s *shared) *cobra.Command {
 			if r.Limit < 1 || r.Limit > payments.LimitMax {
 				return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", payments.LimitMax)}
 			}
-			return s.withStore(c.Context(), func(store *postgres.Store) error {
+			if err := checkBatch(c, batch, r.TenantID); err != nil {
+				return err
+			}
+			return s.withStore(c.Context(), func(store *postgres.Store) (err error) {
+				if batch != "" {
+					if r.TenantID, r.Batch, err = findBatch(c.Context(), store, batch, r.TenantID); err != nil {
+						return err
+					}
+				}
 				page, next, err := store.List(c.Context(), r)
 				if err != nil {
 					return err
@@ -142,6 +150,7 @@ func paymentsListCommand(s *shared) *cobra.Command {
 	c.Flags().StringVar(&status, "status", "", "only those in this status")
 	c.Flags().StringVar(&r.Customer, "customer", "", "only this customer's")
 	c.Flags().StringVar(&r.IdempotencyKey, "key", "", "only the one of this key")
+	c.Flags().StringVar(&batch, "batch", "", "only those of this batch, in its order: its id (bat_…), or with --tenant its key")
 	c.Flags().IntVar(&r.Limit, "limit", payments.LimitDefault, "how many, at most 1000")
 	c.Flags().StringVar(&r.Cursor, "cursor", "", "go on from a list's next_cursor")
 	return c
@@ -169,4 +178,41 @@ func statusList() string {
 		names = append(names, string(status))
 	}
 	return strings.Join(names, ", ")
+}
+
+// checkBatch checks the --batch of a list: a key names a batch of one tenant only.
+func checkBatch(c *cobra.Command, batch, tenant string) error {
+	_, byID := batchID(batch)
+	switch {
+	case !c.Flags().Changed("batch"), byID:
+		return nil
+	case batch == "":
+		return &app.UsageError{Text: "--batch: is empty: give a batch's id (bat_…) or its key"}
+	case tenant == "":
+		return &app.UsageError{Text: "--tenant: is required where --batch is a key and not an id (bat_…)"}
+	}
+	return nil
+}
+
+func batchID(text string) (payments.ID, bool) {
+	id, err := payments.ParseID(text)
+	return id, err == nil && strings.HasPrefix(text, "bat_")
+}
+
+// findBatch says whose a batch is, and its id. A client's key may look like an id: that is found where the tenant is given.
+func findBatch(ctx context.Context, store *postgres.Store, batch, tenant string) (string, payments.ID, error) {
+	id, byID := batchID(batch)
+	if tenant != "" {
+		if byID {
+			if _, err := store.Batch(ctx, tenant, id); payments.ErrorCode(err) != payments.CodeNotFound {
+				return tenant, id, err
+			}
+		}
+		return tenant, payments.NewID(tenant, batch), nil
+	}
+	p, err := store.FindAnywhere(ctx, id)
+	if payments.ErrorCode(err) == payments.CodeNotFound || err == nil && p.Kind != payments.KindBatch {
+		return "", id, payments.Errorf(payments.CodeNotFound, "there is no batch with this id")
+	}
+	return p.TenantID, id, err
 }
