@@ -2,7 +2,8 @@ package payments
 
 // ContainsCardNumber reports whether the text holds what can only be taken for a payment card number: an issuer's prefix, a length which that
 // issuer uses, and a right check digit (Luhn, ISO/IEC 7812-1 annex B), all three together. The digits stand unseparated, or in the groups in
-// which cards are printed, with one space or dash between groups.
+// which cards are printed, with one space or dash between groups, in any mixture, or with one dot between all of three groups or more. A dot between
+// two groups only, or beside spaces and dashes, is a decimal point: "4242 4242 4242.4242" is three numbers.
 //
 // Digit groups are taken whole, so a 20-digit number holds no card; letters beside a group do not hide it. Digits that are part of a UUID, of a
 // long hex id or of a valid IBAN, a phone number with its +, or a decimal fraction are no card (card_context.go). JSON escapes are not resolved: a message is
@@ -96,7 +97,7 @@ func cardStartsAt[T text](t T, first span, amounts bool) bool {
 	var groups [cardGroupsMax]span
 	var digits [cardDigitsMax]byte
 	layout, length := uint32(0), 0 // one hex digit per group: its size
-	next := first
+	next, dots := first, 0
 	for n := range cardGroupsMax {
 		size := next.end - next.start
 		if length+size > cardDigitsMax || size > 0xF && n > 0 {
@@ -108,10 +109,13 @@ func cardStartsAt[T text](t T, first span, amounts bool) bool {
 		}
 		length += size
 		layout = layout<<4 | uint32(size)
-		if (n == 0 || cardLayout(layout)) && isCard(digits[:length]) && !notCard(t, groups[:n+1], amounts) {
+		if (n == 0 || cardLayout(layout) && separatedAlike(t, groups[:n+1], dots)) && isCard(digits[:length]) && !notCard(t, groups[:n+1], amounts) {
 			return true
 		}
 		sep := separatorAt(t, next.end)
+		if sep == 0 && next.end < len(t) && t[next.end] == '.' {
+			sep, dots = 1, dots+1
+		}
 		if sep == 0 || size > 0xF {
 			return false
 		}
@@ -135,6 +139,17 @@ func cardLayout(layout uint32) bool {
 		return true
 	}
 	return false
+}
+
+// separatedAlike reports whether groups with so many dots between them are separated as a card's are. With dots, what stands in a longer row of dotted
+// numbers is none: a version, or the name of an object.
+func separatedAlike[T text](t T, groups []span, dots int) bool {
+	if dots == 0 {
+		return true
+	}
+	end := groups[len(groups)-1].end
+	return dots == len(groups)-1 && dots > 1 && !isFraction(t, groups[0]) &&
+		(end+1 >= len(t) || t[end] != '.' || !isDigit(t[end+1]))
 }
 
 // separatorAt returns the length of the one space or dash at i, 0 if there is none: space, hyphen-minus, or in UTF-8 no-break space (U+00A0),

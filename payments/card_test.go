@@ -126,7 +126,11 @@ func TestWhatIsNoCard(t *testing.T) {
 		"94242424242424242",                      // the group is taken whole
 		"4242 4242 4242 42421",                   // as is the last
 		"4242-4242-4242-424a4242",                // a group cut by a letter
-		"4242.4242.4242.4242",                    // no separator of cards
+		"4242-4242 4242.4242",                    // a decimal point between numbers
+		"4242.4242 4242.4242",                    // two decimal numbers
+		"1.4242.4242.4242.4242",                  // a longer row of dotted numbers
+		"4242.4242.4242.4242.1",                  // as well
+		"624242.4242424242424",                   // a decimal number
 		"424242 4242424242",                      // no layout of cards
 		"5555555555554", "378282246310", "30569", // a prefix without a length of its issuer
 		withCheckDigit("411111111111111"[:13]),                               // 14 digits is not Visa's
