@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,23 +142,8 @@ func TestBatchesWhileBackendsAreKilled(t *testing.T) {
 	ctx := context.Background()
 	s := b.another(Options{Clock: b.clock, PoolSize: 4, Committed: b.sent.add})
 	const atMost, killsWanted, size = 2000, 10, 5
-	stop := make(chan struct{})
-	var killer, callers sync.WaitGroup
-	var kills atomic.Int64
-	killer.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(10 * time.Millisecond):
-			}
-			var hit int
-			if err := b.pool.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
-				WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1) p`).Scan(&hit); err == nil {
-				kills.Add(int64(hit))
-			}
-		}
-	})
+	kills, calm := b.killBackends(10 * time.Millisecond)
+	var callers sync.WaitGroup
 	next := make(chan int)
 	for range 4 {
 		callers.Go(func() {
@@ -202,8 +186,7 @@ func TestBatchesWhileBackendsAreKilled(t *testing.T) {
 	}
 	close(next)
 	callers.Wait()
-	close(stop)
-	killer.Wait()
+	calm()
 	if kills.Load() < killsWanted {
 		t.Errorf("only %d backends were terminated", kills.Load())
 	}

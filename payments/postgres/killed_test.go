@@ -11,6 +11,31 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
+// killBackends terminates one of the other backends each time that every has passed, until it is told to end. kills counts them.
+func (b *bench) killBackends(every time.Duration) (kills *atomic.Int64, end func()) {
+	kills = new(atomic.Int64)
+	stop := make(chan struct{})
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(every):
+			}
+			var hit int
+			if err := b.pool.QueryRow(context.Background(), `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
+				WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1) p`).Scan(&hit); err == nil {
+				kills.Add(int64(hit))
+			}
+		}
+	})
+	return kills, func() {
+		close(stop)
+		killer.Wait()
+	}
+}
+
 // TestBackendsKilled takes payments through Admit and Record while PostgreSQL's backends are terminated all the time. Whoever is told that
 // PostgreSQL is away repeats the same call with the same token. In the end everything is there once.
 func TestBackendsKilled(t *testing.T) {
@@ -22,24 +47,8 @@ func TestBackendsKilled(t *testing.T) {
 		atLeast, atMost = 150, 100_000
 		killsWanted     = 10
 	)
-	stop := make(chan struct{})
-	var killer, callers sync.WaitGroup
-	var kills atomic.Int64
-	killer.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(15 * time.Millisecond):
-			}
-			var hit int
-			err := b.pool.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
-				WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1) p`).Scan(&hit)
-			if err == nil {
-				kills.Add(int64(hit))
-			}
-		}
-	})
+	kills, calm := b.killBackends(15 * time.Millisecond)
+	var callers sync.WaitGroup
 	next := make(chan int)
 	for range 16 {
 		callers.Go(func() {
@@ -71,8 +80,7 @@ func TestBackendsKilled(t *testing.T) {
 	}
 	close(next)
 	callers.Wait()
-	close(stop)
-	killer.Wait()
+	calm()
 	if kills.Load() < killsWanted {
 		t.Errorf("only %d backends were terminated", kills.Load())
 	}

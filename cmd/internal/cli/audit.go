@@ -4,10 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
-	"github.com/oncepay/oncepay/cmd/internal/console"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/document"
-	"github.com/oncepay/oncepay/schema"
 )
 
 func auditCommand(s *shared) *cobra.Command {
@@ -19,7 +17,7 @@ func auditCommand(s *shared) *cobra.Command {
 		Long: "List what operators did, newest first: every replay, discard, resolution, pause and rewind with its\n" +
 			"actor, time, filter and result. It is only ever added to.",
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if _, err := checkPage("all", limit); err != nil {
+			if err := checkLimit(limit); err != nil {
 				return err
 			}
 			if f.TenantID != "" && payments.CheckTenantID(f.TenantID) != "" {
@@ -36,18 +34,12 @@ func auditCommand(s *shared) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if s.json {
-					list := schema.List[schema.AuditEntry]{Data: []schema.AuditEntry{}, NextCursor: cursor(next)}
-					for _, e := range page {
-						list.Data = append(list.Data, document.AuditEntry(e))
-					}
-					return console.JSON(s.out, list)
-				}
-				rows := make([][]string, len(page))
-				for i, e := range page {
-					rows[i] = []string{when(e.At), e.Actor, e.Action, orDash(e.Target), orDash(e.TenantID), orDash(e.Reason), orDash(string(e.Filter)), orDash(string(e.Result))}
-				}
-				return s.printList([]string{"AT (UTC)", "BY", "ACTION", "TARGET", "TENANT", "WHY", "FILTER", "RESULT"}, rows, next)
+				return printPage(s, page, next, document.AuditEntry, columns[payments.AuditEntry]{
+					[]string{"AT (UTC)", "BY", "ACTION", "TARGET", "TENANT", "WHY", "FILTER", "RESULT"},
+					func(e payments.AuditEntry) []string {
+						return []string{when(e.At), e.Actor, e.Action, orDash(e.Target), orDash(e.TenantID), orDash(e.Reason), orDash(string(e.Filter)), orDash(string(e.Result))}
+					},
+				})
 			})
 		},
 	}
@@ -57,7 +49,6 @@ func auditCommand(s *shared) *cobra.Command {
 	c.Flags().StringVar(&f.Target, "target", "", "only what was done to this: dl_…, rpl_…, pay_…, acct_…")
 	c.Flags().StringVar(&since, "since", "", "only at or after this RFC 3339 time, or this long ago (2h)")
 	c.Flags().StringVar(&until, "until", "", "only before this RFC 3339 time, or this long ago")
-	c.Flags().IntVar(&limit, "limit", payments.LimitDefault, "how many, at most 1000")
-	c.Flags().StringVar(&from, "cursor", "", "go on from a list's next_cursor")
+	bindPage(c, &limit, &from, "")
 	return c
 }

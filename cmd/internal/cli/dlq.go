@@ -13,7 +13,6 @@ import (
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/document"
 	"github.com/oncepay/oncepay/payments/postgres"
-	"github.com/oncepay/oncepay/schema"
 )
 
 func dlqCommand(s *shared) *cobra.Command {
@@ -27,7 +26,10 @@ func dlqListCommand(s *shared) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List dead letters, last seen first; the open ones unless --state says otherwise", Args: Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if f.State, err = checkPage(state, r.Limit); err != nil {
+			if err := checkLimit(r.Limit); err != nil {
+				return err
+			}
+			if f.State, err = checkState(state); err != nil {
 				return err
 			}
 			if err := f.check(); err != nil {
@@ -39,36 +41,26 @@ func dlqListCommand(s *shared) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if s.json {
-					list := schema.List[schema.DeadLetter]{Data: []schema.DeadLetter{}, NextCursor: cursor(next)}
-					for _, d := range page {
-						list.Data = append(list.Data, document.DeadLetter(d))
-					}
-					return console.JSON(s.out, list)
-				}
-				rows := make([][]string, len(page))
-				for i, d := range page {
-					rows[i] = []string{d.ID, orDash(d.TenantID), orDash(d.IdempotencyKey), string(d.Reason), string(d.State), when(d.LastSeen), d.Message}
-				}
-				return s.printList([]string{"ID", "TENANT", "KEY", "REASON", "STATE", "LAST SEEN (UTC)", "MESSAGE"}, rows, next)
+				return printPage(s, page, next, document.DeadLetter, columns[payments.DeadLetter]{
+					[]string{"ID", "TENANT", "KEY", "REASON", "STATE", "LAST SEEN (UTC)", "MESSAGE"},
+					func(d payments.DeadLetter) []string {
+						return []string{d.ID, orDash(d.TenantID), orDash(d.IdempotencyKey), string(d.Reason), string(d.State), when(d.LastSeen), d.Message}
+					},
+				})
 			})
 		},
 	}
 	f.bind(c)
 	c.Flags().StringVar(&state, "state", string(payments.DeadLetterOpen), "open, suspect, replayed, discarded, or all")
-	c.Flags().IntVar(&r.Limit, "limit", payments.LimitDefault, "how many, at most 1000")
-	c.Flags().StringVar(&r.Cursor, "cursor", "", "go on from a list's next_cursor")
+	bindPage(c, &r.Limit, &r.Cursor, "")
 	return c
 }
 
 // letterStates are what --state takes.
 var letterStates = []payments.DeadLetterState{payments.DeadLetterOpen, payments.DeadLetterSuspect, payments.DeadLetterReplayed, payments.DeadLetterDiscarded}
 
-// checkPage checks what a list alone takes.
-func checkPage(state string, limit int) (payments.DeadLetterState, error) {
-	if limit < 1 || limit > payments.LimitMax {
-		return "", &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", payments.LimitMax)}
-	}
+// checkState checks which dead letters a list takes.
+func checkState(state string) (payments.DeadLetterState, error) {
 	switch {
 	case state == "all":
 		return "", nil

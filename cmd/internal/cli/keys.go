@@ -110,18 +110,13 @@ func keysListCommand(s *shared) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if s.json {
-					page := schema.List[keyDocument]{Data: []keyDocument{}}
-					for _, k := range list {
-						page.Data = append(page.Data, documentOfKey(k, ""))
-					}
-					return console.JSON(s.out, page)
-				}
-				rows := make([][]string, len(list))
-				for i, k := range list {
-					rows[i] = []string{k.ID, k.TenantID, k.Prefix + "…", scopeList(k.Scopes, ","), when(k.CreatedAt), when(k.ExpiresAt), when(k.RevokedAt)}
-				}
-				return s.printList([]string{"ID", "TENANT", "KEY", "SCOPES", "CREATED (UTC)", "EXPIRES", "REVOKED"}, rows, "")
+				document := func(k payments.APIKey) keyDocument { return documentOfKey(k, "") }
+				return printPage(s, list, "", document, columns[payments.APIKey]{
+					[]string{"ID", "TENANT", "KEY", "SCOPES", "CREATED (UTC)", "EXPIRES", "REVOKED"},
+					func(k payments.APIKey) []string {
+						return []string{k.ID, k.TenantID, k.Prefix + "…", scopeList(k.Scopes, ","), when(k.CreatedAt), when(k.ExpiresAt), when(k.RevokedAt)}
+					},
+				})
 			})
 		},
 	}

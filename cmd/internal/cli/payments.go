@@ -13,7 +13,6 @@ import (
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/document"
 	"github.com/oncepay/oncepay/payments/postgres"
-	"github.com/oncepay/oncepay/schema"
 )
 
 func paymentsCommand(s *shared) *cobra.Command {
@@ -115,8 +114,8 @@ func paymentsListCommand(s *shared) *cobra.Command {
 			if status != "" && !r.Status.Stored() && r.Status != payments.StatusProcessing {
 				return &app.UsageError{Text: "--status: must be one of " + statusList()}
 			}
-			if r.Limit < 1 || r.Limit > payments.LimitMax {
-				return &app.UsageError{Text: fmt.Sprintf("--limit: must be from 1 to %d", payments.LimitMax)}
+			if err := checkLimit(r.Limit); err != nil {
+				return err
 			}
 			if err := checkBatch(c, batch, r.TenantID); err != nil {
 				return err
@@ -131,18 +130,13 @@ func paymentsListCommand(s *shared) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if s.json {
-					list := schema.List[schema.Payment]{Data: []schema.Payment{}, NextCursor: cursor(next)}
-					for _, p := range page {
-						list.Data = append(list.Data, document.Payment(p))
-					}
-					return console.JSON(s.out, list)
-				}
-				rows := make([][]string, len(page))
-				for i, p := range page {
-					rows[i] = []string{p.ID.Format(p.Kind), p.TenantID, p.IdempotencyKey, string(p.ShownStatus()), orDash(p.Reason), payments.FormatAmount(p.Amount, p.Currency), when(p.CreatedAt)}
-				}
-				return s.printList([]string{"ID", "TENANT", "KEY", "STATUS", "REASON", "AMOUNT", "CREATED (UTC)"}, rows, next)
+				return printPage(s, page, next, document.Payment, columns[payments.Payment]{
+					[]string{"ID", "TENANT", "KEY", "STATUS", "REASON", "AMOUNT", "CREATED (UTC)"},
+					func(p payments.Payment) []string {
+						return []string{p.ID.Format(p.Kind), p.TenantID, p.IdempotencyKey, string(p.ShownStatus()), orDash(p.Reason),
+							payments.FormatAmount(p.Amount, p.Currency), when(p.CreatedAt)}
+					},
+				})
 			})
 		},
 	}
@@ -151,24 +145,8 @@ func paymentsListCommand(s *shared) *cobra.Command {
 	c.Flags().StringVar(&r.Customer, "customer", "", "only this customer's")
 	c.Flags().StringVar(&r.IdempotencyKey, "key", "", "only the one of this key")
 	c.Flags().StringVar(&batch, "batch", "", "only those of this batch, in its order: its id (bat_…), or with --tenant its key")
-	c.Flags().IntVar(&r.Limit, "limit", payments.LimitDefault, "how many, at most 1000")
-	c.Flags().StringVar(&r.Cursor, "cursor", "", "go on from a list's next_cursor")
+	bindPage(c, &r.Limit, &r.Cursor, "")
 	return c
-}
-
-// printList prints a page to a person, and how to get the next.
-func (s *shared) printList(header []string, rows [][]string, next string) error {
-	if len(rows) == 0 {
-		fmt.Fprintln(s.err, "none found")
-		return nil
-	}
-	if err := console.Table(s.out, header, rows); err != nil {
-		return err
-	}
-	if next != "" {
-		fmt.Fprintf(s.err, "more: --cursor %s\n", next)
-	}
-	return nil
 }
 
 // statusList names every status that can be asked for.

@@ -12,7 +12,6 @@ import (
 	"github.com/oncepay/oncepay/cmd/internal/console"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/document"
-	"github.com/oncepay/oncepay/schema"
 )
 
 func replaysCommand(s *shared) *cobra.Command {
@@ -28,7 +27,7 @@ func replaysListCommand(s *shared) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List replays, newest first", Args: Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if _, err := checkPage("all", limit); err != nil {
+			if err := checkLimit(limit); err != nil {
 				return err
 			}
 			return s.withOperators(c.Context(), func(store operators) error {
@@ -36,23 +35,17 @@ func replaysListCommand(s *shared) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if s.json {
-					list := schema.List[schema.Replay]{Data: []schema.Replay{}, NextCursor: cursor(next)}
-					for _, r := range page {
-						list.Data = append(list.Data, document.Replay(r))
-					}
-					return console.JSON(s.out, list)
-				}
-				rows := make([][]string, len(page))
-				for i, r := range page {
-					rows[i] = []string{r.ID, string(r.State), console.Grouped(fmt.Sprint(r.Total)), console.Grouped(fmt.Sprint(finished(r))), when(r.CreatedAt), r.Actor, orDash(r.Reason)}
-				}
-				return s.printList([]string{"ID", "STATE", "DEAD LETTERS", "DONE", "BEGUN (UTC)", "BY", "NOTE"}, rows, next)
+				return printPage(s, page, next, document.Replay, columns[payments.Replay]{
+					[]string{"ID", "STATE", "DEAD LETTERS", "DONE", "BEGUN (UTC)", "BY", "NOTE"},
+					func(r payments.Replay) []string {
+						return []string{r.ID, string(r.State), console.Grouped(fmt.Sprint(r.Total)), console.Grouped(fmt.Sprint(finished(r))),
+							when(r.CreatedAt), r.Actor, orDash(r.Reason)}
+					},
+				})
 			})
 		},
 	}
-	c.Flags().IntVar(&limit, "limit", payments.LimitDefault, "how many, at most 1000")
-	c.Flags().StringVar(&from, "cursor", "", "go on from a list's next_cursor")
+	bindPage(c, &limit, &from, "")
 	return c
 }
 
@@ -79,8 +72,7 @@ func replaysShowCommand(s *shared) *cobra.Command {
 	c.Flags().BoolVar(&r.items, "items", false, "list its dead letters, each with its result")
 	c.Flags().StringVar(&r.result, "result", "", "with --items: only those of this result")
 	c.Flags().BoolVar(&r.follow, "follow", false, "watch it until it ends; the exit code is as that of dlq replay")
-	c.Flags().IntVar(&r.limit, "limit", payments.LimitDefault, "with --items: how many, at most 1000")
-	c.Flags().StringVar(&r.cursor, "cursor", "", "with --items: go on from a list's next_cursor")
+	bindPage(c, &r.limit, &r.cursor, "with --items: ")
 	return c
 }
 
@@ -102,8 +94,7 @@ func (r *replaysShow) check(c *cobra.Command) error {
 		}
 		return &app.UsageError{Text: "--result: must be one of " + strings.Join(names, ", ")}
 	}
-	_, err := checkPage("all", r.limit)
-	return err
+	return checkLimit(r.limit)
 }
 
 func (r *replaysShow) run(ctx context.Context, store operators, id string) error {
@@ -127,22 +118,16 @@ func (r *replaysShow) printItems(ctx context.Context, store operators, job payme
 	if err != nil {
 		return err
 	}
-	if r.json {
-		list := schema.List[schema.ReplayItem]{Data: []schema.ReplayItem{}, NextCursor: cursor(next)}
-		for _, i := range page {
-			list.Data = append(list.Data, document.ReplayItem(i))
-		}
-		return console.JSON(r.out, list)
-	}
-	rows := make([][]string, len(page))
-	for i, item := range page {
-		payment := "-"
-		if item.PaymentID != nil {
-			payment = item.PaymentID.String()
-		}
-		rows[i] = []string{item.LetterID, payment, orDash(string(item.Result)), orDash(string(item.Status)), orDash(item.Detail)}
-	}
-	return r.printList([]string{"DEAD LETTER", "PAYMENT", "RESULT", "STATUS", "WHY"}, rows, next)
+	return printPage(r.shared, page, next, document.ReplayItem, columns[payments.ReplayItem]{
+		[]string{"DEAD LETTER", "PAYMENT", "RESULT", "STATUS", "WHY"},
+		func(item payments.ReplayItem) []string {
+			payment := "-"
+			if item.PaymentID != nil {
+				payment = item.PaymentID.String()
+			}
+			return []string{item.LetterID, payment, orDash(string(item.Result)), orDash(string(item.Status)), orDash(item.Detail)}
+		},
+	})
 }
 
 // printReplay shows a replay to a person.

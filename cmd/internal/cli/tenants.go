@@ -151,18 +151,12 @@ func tenantsListCommand(s *shared) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if s.json {
-					page := schema.List[tenantDocument]{Data: []tenantDocument{}}
-					for _, t := range list {
-						page.Data = append(page.Data, documentOfTenant(t))
-					}
-					return console.JSON(s.out, page)
-				}
-				rows := make([][]string, len(list))
-				for i, t := range list {
-					rows[i] = []string{t.ID, way(t), accountOf(t), when(t.CreatedAt)}
-				}
-				return s.printList([]string{"TENANT", "ITS PAYMENTS GO", "STRIPE ACCOUNT", "CREATED (UTC)"}, rows, "")
+				return printPage(s, list, "", documentOfTenant, columns[postgres.Tenant]{
+					[]string{"TENANT", "ITS PAYMENTS GO", "STRIPE ACCOUNT", "CREATED (UTC)"},
+					func(t postgres.Tenant) []string {
+						return []string{t.ID, way(t), accountOf(t), when(t.CreatedAt)}
+					},
+				})
 			})
 		},
 	}
