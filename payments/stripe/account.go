@@ -14,7 +14,7 @@ import (
 // readAccount asks Stripe which account the key belongs to, and in which mode; with Stripe-Account, that it answers for that one. A restricted
 // key may be kept from either: its account must then be stated, and the mode is the one in the key's own prefix.
 func (g *Gateway) readAccount(ctx context.Context, stated string) (payments.Account, error) {
-	x, err := g.startCall(ctx, "/v1/account")
+	x, err := g.startCall(ctx, "/v1/account", "")
 	if err != nil {
 		return payments.Account{}, err
 	}
@@ -90,7 +90,7 @@ func namedInRefusal(body []byte, stated string) string {
 }
 
 func (g *Gateway) readMode(ctx context.Context) (bool, error) {
-	x, err := g.startCall(ctx, "/v1/balance")
+	x, err := g.startCall(ctx, "/v1/balance", "")
 	if err != nil {
 		return false, err
 	}
@@ -114,8 +114,8 @@ func (g *Gateway) readMode(ctx context.Context) (bool, error) {
 }
 
 // startCall reads an object at start; the answer is a 200 or a 403.
-func (g *Gateway) startCall(ctx context.Context, path string) (*exchange, error) {
-	x := get(path, "")
+func (g *Gateway) startCall(ctx context.Context, path, query string) (*exchange, error) {
+	x := get(path, query)
 	g.do(ctx, x)
 	_, shaped := decodeError(x.body)
 	switch {

@@ -70,7 +70,7 @@ func (g *Gateway) listEvents(ctx context.Context, p payments.Payment, l listing,
 		o.Detail = "Stripe's records and events were read"
 	case o.HTTPStatus == http.StatusForbidden:
 		// The key charges well without this right, so that it says nothing of the key as such.
-		o = g.noRecords("the key may not read events (403), without which nobody can tell that a payment is not there; permit it to read events")
+		o = g.noRecords("the key may not read events (403), without which nobody can tell that a payment is not there; give it \"Events: Read\"")
 		g.mayNotRead.Do(func() { g.log.Error("payments in doubt stay so: "+o.Detail, "account", g.account.ID) })
 	}
 	return o

@@ -51,6 +51,7 @@ var table = []check{
 	{name: "stripe", run: checkStripe},
 	{name: "stripe_account", needs: []string{"stripe"}, run: checkAccount},
 	{name: "stripe_tenants", needs: []string{"stripe_account", "schema"}, run: checkTenants},
+	{name: "stripe_rights", needs: []string{"stripe_account"}, after: []string{"stripe_tenants"}, run: checkRights},
 
 	{name: "clock_postgres", needs: []string{"postgres"}, run: checkPostgresClock},
 	{name: "clock_nats", needs: []string{"nats"}, after: []string{"nats_monitor", "nats_permissions", "streams"}, run: checkNATSClock},

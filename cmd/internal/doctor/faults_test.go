@@ -33,7 +33,7 @@ func TestFaults(t *testing.T) {
 		"not synced": testNotSynced, "sync unseen": testSyncUnseen, "NATS away": testNATSAway, "NATS silent": testNATSSilent, "stream full": testStreamFull,
 		"may not publish": testMayNotPublish, "may not read": testMayNotRead, "may not ask": testMayNotAsk, "may not hear": testMayNotHear,
 		"cluster": testCluster,
-		"key":     testKey, "account": testAccount, "no key": testNoKey, "tenants": testTenants, "Stripe away": testStripeAway, "Stripe silent": testStripeSilent, "clock": testClock, "settings": testSettings, "live key": testLiveKey,
+		"key":     testKey, "account": testAccount, "no key": testNoKey, "tenants": testTenants, "rights": testRights, "Stripe away": testStripeAway, "Stripe silent": testStripeSilent, "clock": testClock, "settings": testSettings, "live key": testLiveKey,
 		"changes nothing": testChangesNothing, "exact rights": testExactRights,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,6 +162,7 @@ func testPassword(t *testing.T, s *services) {
 		"nats_monitor": is(Warning, "1 of 2 endpoints are not seen; endpoint 1: ", "connection refused", "correct ONCEPAY_NATS_MONITOR_URL"),
 	}, "postgres", ofPostgres...)
 	want["stripe_tenants"] = is(NotChecked) // for two reasons
+	want["stripe_rights"] = is(NotChecked, "because stripe_account failed")
 	r := w.expect(want)
 	for _, c := range r.Checks {
 		if strings.Contains(c.Found+c.Remedy, "hunter2") {
@@ -384,16 +385,16 @@ func testMayNotHear(t *testing.T, s *services) {
 func testKey(t *testing.T, s *services) {
 	w := s.world(t)
 	w.simulate(stripesim.Options{Keys: []stripesim.Key{{Secret: "sk_test_other"}}})
-	w.expect(unchecked(map[string]expectation{"stripe_account": is(Failed, "ONCEPAY_STRIPE_KEY: was refused by Stripe (401)", "not rolled or expired")}, "stripe_account", "stripe_tenants"))
+	w.expect(unchecked(map[string]expectation{"stripe_account": is(Failed, "ONCEPAY_STRIPE_KEY: was refused by Stripe (401)", "not rolled or expired")}, "stripe_account", "stripe_tenants", "stripe_rights"))
 }
 
 func testAccount(t *testing.T, s *services) {
 	w := s.world(t)
 	w.values["ONCEPAY_STRIPE_ACCOUNT"] = "acct_other"
-	w.expect(unchecked(map[string]expectation{"stripe_account": is(Failed, "ONCEPAY_STRIPE_ACCOUNT: is acct_other", "correct one of them")}, "stripe_account", "stripe_tenants"))
+	w.expect(unchecked(map[string]expectation{"stripe_account": is(Failed, "ONCEPAY_STRIPE_ACCOUNT: is acct_other", "correct one of them")}, "stripe_account", "stripe_tenants", "stripe_rights"))
 	w.simulate(stripesim.Options{Keys: []stripesim.Key{{Secret: "sk_test_simulated", Deny: []string{"GET /v1/account"}}}})
 	w.values["ONCEPAY_STRIPE_ACCOUNT"] = ""
-	w.expect(unchecked(map[string]expectation{"stripe_account": is(Failed, "ONCEPAY_STRIPE_ACCOUNT")}, "stripe_account", "stripe_tenants"))
+	w.expect(unchecked(map[string]expectation{"stripe_account": is(Failed, "ONCEPAY_STRIPE_ACCOUNT")}, "stripe_account", "stripe_tenants", "stripe_rights"))
 }
 
 // testTenants: one tenant's broken way is that tenant's alone, and looking at ways binds nobody to an account.
@@ -423,19 +424,19 @@ func testTenants(t *testing.T, s *services) {
 func testNoKey(t *testing.T, s *services) {
 	w := s.world(t)
 	w.values["ONCEPAY_STRIPE_KEY"], w.values["ONCEPAY_ROLES"] = "", "relay"
-	w.expect(map[string]expectation{"stripe_account": is(Warning, "could not be a worker"), "stripe_tenants": is(NotChecked, "without ONCEPAY_STRIPE_KEY")})
+	w.expect(map[string]expectation{"stripe_account": is(Warning, "could not be a worker"), "stripe_tenants": is(NotChecked, "without ONCEPAY_STRIPE_KEY"), "stripe_rights": is(NotChecked, "without ONCEPAY_STRIPE_KEY")})
 }
 
 func testStripeAway(t *testing.T, s *services) {
 	w := s.world(t)
 	w.values["ONCEPAY_STRIPE_URL"] = "http://" + closedPort(t)
-	w.expect(unchecked(map[string]expectation{"stripe": is(Failed, "cannot be reached", "ONCEPAY_STRIPE_URL")}, "stripe", "stripe_account", "stripe_tenants", "clock_stripe"))
+	w.expect(unchecked(map[string]expectation{"stripe": is(Failed, "cannot be reached", "ONCEPAY_STRIPE_URL")}, "stripe", "stripe_account", "stripe_tenants", "stripe_rights", "clock_stripe"))
 }
 
 func testStripeSilent(t *testing.T, s *services) {
 	w := s.world(t)
 	w.values["ONCEPAY_STRIPE_URL"] = "http://" + silentPort(t)
-	w.expect(unchecked(map[string]expectation{"stripe": is(Failed, "cannot be reached")}, "stripe", "stripe_account", "stripe_tenants", "clock_stripe"))
+	w.expect(unchecked(map[string]expectation{"stripe": is(Failed, "cannot be reached")}, "stripe", "stripe_account", "stripe_tenants", "stripe_rights", "clock_stripe"))
 }
 
 func testClock(t *testing.T, s *services) {
@@ -471,5 +472,5 @@ func testLiveKey(t *testing.T, s *services) {
 		"settings": is(Failed, "ONCEPAY_STRIPE_URL: must be left out with a live key"), "nats_sync": is(Failed, "not seen on any server"),
 		"postgres_standby": is(Warning, "no standby", "synchronous_standby_names"), "replicas": is(Warning, "1 of 3 copies", "ONCEPAY_STREAM_REPLICAS=3"),
 	}
-	w.expect(unchecked(want, "settings", "stripe_account", "stripe_tenants"))
+	w.expect(unchecked(want, "settings", "stripe_account", "stripe_tenants", "stripe_rights"))
 }
