@@ -175,11 +175,11 @@ func TestKeyThatMayNotReadEvents(t *testing.T) {
 	g := s.at(t, sentAt, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
 	for range 2 {
 		o := g.Look(t.Context(), inDoubt(), nil)
-		if o.Kind != payments.ObservedNoRecords || !strings.Contains(o.Detail, "permit it to read events") {
+		if o.Kind != payments.ObservedNoRecords || !strings.Contains(o.Detail, "give it \"Events: Read\"") {
 			t.Errorf("%+v", o)
 		}
 	}
-	if n := strings.Count(log.String(), "permit it to read events"); n != 1 || strings.Contains(log.String(), testSecret) {
+	if n := strings.Count(log.String(), "give it \"Events: Read\""); n != 1 || strings.Contains(log.String(), testSecret) {
 		t.Errorf("told %d times: %s", n, log)
 	}
 }
