@@ -23,7 +23,7 @@ const correctedFrom = "corrected_from_"
 // reason is then corrected_from_<status>. CodeNotFound; CodeInternal for any other move that the state machine does not have; and whatever
 // decide returns.
 func (s *Store) Evidence(ctx context.Context, tenantID string, id payments.ID, decide func(payments.Payment) (payments.Transition, error)) (payments.Recorded, error) {
-	return s.evidence(ctx, tenantID, id, decide, beside{})
+	return s.evidence(ctx, tenantID, id, func(p payments.Payment, _ time.Time) (payments.Transition, error) { return decide(p) }, beside{})
 }
 
 // beside is what else a transaction of Evidence does; nil: nothing.
@@ -32,8 +32,10 @@ type beside struct {
 	also  func(*pgx.Batch, payments.Recorded)       // writes, when something is changed
 }
 
-func (s *Store) evidence(ctx context.Context, tenantID string, id payments.ID, decide func(payments.Payment) (payments.Transition, error),
-	more beside) (payments.Recorded, error) {
+// judging is told the payment as it is locked, and the store's time.
+type judging = func(payments.Payment, time.Time) (payments.Transition, error)
+
+func (s *Store) evidence(ctx context.Context, tenantID string, id payments.ID, decide judging, more beside) (payments.Recorded, error) {
 	token := s.newToken() // names this very write, should the answer to its commit get lost
 	var done payments.Recorded
 	var messages []payments.OutboxItem
@@ -78,12 +80,16 @@ func (s *Store) evidence(ctx context.Context, tenantID string, id payments.ID, d
 }
 
 // judge makes the change that the evidence asks for, or none.
-func (s *Store) judge(r row, now time.Time, token payments.Token, decide func(payments.Payment) (payments.Transition, error)) (*change, payments.Recorded, error) {
+func (s *Store) judge(r row, now time.Time, token payments.Token, decide judging) (*change, payments.Recorded, error) {
 	p := r.payment
 	if r.lastToken == token {
 		return nil, payments.Recorded{Payment: p, Sequence: p.Sequence}, nil // an earlier attempt was committed
 	}
-	t, err := decide(p)
+	seen := p
+	if r.ticket != nil {
+		seen.NextAttemptAt = r.ticket.DueAt // also of one that somebody has: until then it is that worker's
+	}
+	t, err := decide(seen, now)
 	if err != nil {
 		return nil, payments.Recorded{}, err
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,9 +14,10 @@ import (
 // then is settled with it. CodeNotFound; CodeInvalid as payments.Resolve, and while a rewind is running.
 func (s *Store) Resolve(ctx context.Context, tenantID string, id payments.ID, as payments.Status, op payments.Operation) (payments.Recorded, error) {
 	var before payments.Status
-	decide := func(p payments.Payment) (payments.Transition, error) {
+	// By the store's time, as tickets are given: the clock of whoever decides may be wrong, and a payment that a worker has would look free.
+	decide := func(p payments.Payment, now time.Time) (payments.Transition, error) {
 		before = p.Status
-		return payments.Resolve(p, as, op, s.wall())
+		return payments.Resolve(p, as, op, now)
 	}
 	return s.evidence(ctx, tenantID, id, decide, beside{first: s.notRewinding, also: func(b *pgx.Batch, done payments.Recorded) {
 		if done.Payment.Status.Final() {
