@@ -233,6 +233,9 @@ func (s *shared) printRewound(r payments.Rewind) error {
 	if r.State != payments.RewindCompleted {
 		return NewExit(exitFailed, fmt.Sprintf("oncepay: rewind %d failed: %s; nothing is sent before another one completes", r.ID, r.Detail))
 	}
+	if p := r.Progress; p.Doubted+p.Corrected+p.Adopted+p.Disagrees+p.Restored+p.Letters == 0 {
+		fmt.Fprintln(s.err, "nothing was missing: the database had all that Stripe and the streams have")
+	}
 	fmt.Fprintf(s.err, "rewind %d is completed: payments are sent again\n", r.ID)
 	return nil
 }
