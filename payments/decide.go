@@ -169,6 +169,11 @@ func decideRecords(p Payment, o Observation, now time.Time, policy Policy) Trans
 
 // decideNoRecords: the records could not be read to their end; the payment stays where it is.
 func decideNoRecords(p Payment, o Observation) Transition {
+	if p.InDoubt && p.StripeAccount == "" {
+		t := review(ReasonAccountUnclear, nil) // there is no account in which it could ever be looked for
+		t.AbsentAt = p.AbsentAt
+		return t
+	}
 	t := unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter}.Advised(o.ShouldRetry))
 	t.AbsentAt = p.AbsentAt
 	return t

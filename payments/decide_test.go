@@ -339,7 +339,8 @@ func (s *situation) checkCancel() {
 func (s *situation) checkDoubt(pi *PaymentIntent) {
 	if s.doubt && s.o.Kind != ObservedRecords && pi == nil {
 		disagrees := s.t.Status == StatusNeedsReview && (s.o.Kind == ObservedAnswer && s.o.Replayed || s.p.Status == StatusPending && s.o.Kind == ObservedObject)
-		s.must(s.t.Status == StatusUnknown || s.t.Status == StatusPending && s.p.Status == StatusPending || disagrees, "in doubt, only records or an adoptable replay settle")
+		nowhere := s.t.Reason == ReasonAccountUnclear && s.o.Kind == ObservedNoRecords && s.p.StripeAccount == ""
+		s.must(s.t.Status == StatusUnknown || s.t.Status == StatusPending && s.p.Status == StatusPending || disagrees || nowhere, "in doubt, only records or an adoptable replay settle")
 	}
 	settled := pi != nil || s.absent()
 	if s.doubt && !settled {

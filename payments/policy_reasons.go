@@ -45,6 +45,7 @@ var reasonRules = []struct{ reason, meaning, remedy string }{
 	{ReasonStripeCanceled, "it was canceled at Stripe, and not by us", "nothing"},
 	{ReasonProcessing, "Stripe is processing it, for days with bank debits", "nothing"},
 	{ReasonMissingAtStripe, "Stripe had named its PaymentIntent and does not show it now", "look for it in Stripe's dashboard, then `oncepay payments resolve`"},
+	{ReasonAccountUnclear, "it may have been sent, and on which account is not known, or it was on several", "look for it in each account's dashboard, refund what is too much, then `oncepay payments resolve`"},
 	{ReasonCancelling, "declined on session; its PaymentIntent is being canceled", "nothing"},
 	{ReasonCancelRefused, "declined on session, and Stripe does not cancel its PaymentIntent", "cancel it in Stripe's dashboard, then resolve it as unknown"},
 	{ReasonReplayed, "an operator took it up again", "nothing"},

@@ -28,6 +28,7 @@ const (
 	ReasonStripeCanceled  = "canceled_at_stripe"
 	ReasonProcessing      = "processing_at_stripe"
 	ReasonMissingAtStripe = "missing_at_stripe"
+	ReasonAccountUnclear  = "account_unclear" // in doubt, and nobody knows on which account it may have been sent
 	// ReasonCancelling: declined on session, and its PaymentIntent, which the customer could still confirm, is being cancelled.
 	ReasonCancelling = "cancelling_declined"
 	// ReasonCancelRefused: Stripe does not cancel it, and its customer could still confirm it.

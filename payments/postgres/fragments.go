@@ -109,8 +109,11 @@ const matches = `($1::text IS NULL OR d.tenant_id = $1) AND ($2::text IS NULL OR
 // lettersPayment is the id of the payment that a dead letter d names, whether or not there is one; null for a letter without tenant or key.
 const lettersPayment = `coalesce(d.payment_id, substr(sha256(convert_to(d.tenant_id, 'UTF8') || '\x00'::bytea || convert_to(d.idempotency_key, 'UTF8')), 1, 16))`
 
-// atStripe are the PaymentIntents of a payment a that a rewind has found. The table is nearly always empty, and then no row is asked for.
-const atStripe = `SELECT min(o.created_at) AS first_at, max(o.created_at) AS last_at, min(o.stripe_account) AS stripe_account, bool_or(o.livemode) AS livemode
+// atStripe are the PaymentIntents of a payment a that a rewind has found. The table is nearly always empty, and then no row is asked for. Where they are
+// on several accounts none is pinned: a look-up on one of them would show half of the truth.
+const atStripe = `SELECT min(o.created_at) AS first_at, max(o.created_at) AS last_at,
+            CASE WHEN min(o.stripe_account) = max(o.stripe_account) AND bool_and(o.livemode) = bool_or(o.livemode) THEN min(o.stripe_account) END AS stripe_account,
+            bool_or(o.livemode) AND min(o.stripe_account) = max(o.stripe_account) AND bool_and(o.livemode) AS livemode
         FROM stripe_objects o WHERE (SELECT EXISTS (SELECT FROM stripe_objects)) AND o.tenant_id = a.tenant_id AND o.payment_id = a.id
         GROUP BY o.tenant_id`
 

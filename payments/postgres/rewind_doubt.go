@@ -22,48 +22,57 @@ type AccountOf = func(tenantID string) payments.Account
 
 // doubt makes payments in doubt, in a transaction: what was sent for them since the given time, or earlier, is not known. Whoever has their tickets
 // records nothing any more. What has ended is left alone, and so is what Stripe is processing, which is read again by its id. What was given up
-// or waits for a person stays so, unless Stripe has a record of it; then it is looked up like the others. It returns how many there were.
-func (s *Store) doubt(ctx context.Context, tx *transaction, r payments.Rewind, now time.Time, keys []key, account AccountOf) (n int, messages []payments.OutboxItem, err error) {
+// or waits for a person stays so, unless Stripe has a record of it; then it is looked up like the others.
+func (s *Store) doubt(ctx context.Context, tx *transaction, r payments.Rewind, now time.Time, keys []key, account AccountOf,
+) (done doubted, messages []payments.OutboxItem, err error) {
 	if len(keys) == 0 {
-		return 0, nil, nil
+		return done, nil, nil
 	}
 	slices.SortFunc(keys, key.compare)
 	tenants, ids := keyArrays(slices.Compact(keys))
 	var rows []row
-	found := map[key]payments.Account{}
+	found := map[key][]payments.Account{}
 	b := tx.batch()
 	b.Queue(query("lock_any_tickets"), tenants, ids)
 	b.Queue(query("lock_payments"), tenants, ids)
 	b.Queue(query("read_by_id"), tenants, ids).Query(collect(&rows))
 	b.Queue(query("object_accounts"), tenants, ids).Query(collectAccounts(found))
 	if err := tx.send(ctx, b); err != nil {
-		return 0, nil, err
+		return done, nil, err
 	}
 	slices.SortFunc(rows, func(x, y row) int { return x.key().compare(y.key()) })
 	d := doubting{now: now}
 	for i := range rows {
 		p := rows[i].payment
-		known, there := found[rows[i].key()]
-		if !there {
-			known = account(p.TenantID)
+		switch there := found[rows[i].key()]; len(there) {
+		case 0:
+			err = d.add(s, r, p, account(p.TenantID), false)
+		case 1:
+			err = d.add(s, r, p, there[0], true)
+		default:
+			err = d.several(s, p)
 		}
-		if err := d.add(s, r, p, known, there); err != nil {
-			return 0, nil, err
+		if err != nil {
+			return done, nil, err
 		}
 	}
-	if len(d.keys) == 0 {
-		return 0, nil, nil
+	done = doubted{len(d.keys), d.disagrees}
+	if len(d.keys)+len(d.changes) == 0 {
+		return done, nil, nil
 	}
 	b = tx.batch()
 	if len(d.changes) > 0 {
 		if err := s.queueChanges(b, d.changes, now, &messages); err != nil {
-			return 0, nil, err
+			return done, nil, err
 		}
 	}
 	tenants, ids = keyArrays(d.keys)
 	b.Queue(query("doubt_payments"), tenants, ids, now, d.since, d.accounts, d.livemodes)
-	return len(d.keys), messages, tx.send(ctx, b)
+	return done, messages, tx.send(ctx, b)
 }
+
+// doubted is how many payments are in doubt now, and how many a person must look at although they have ended.
+type doubted struct{ n, disagrees int }
 
 // doubting collects what a transaction writes.
 type doubting struct {
@@ -73,6 +82,7 @@ type doubting struct {
 	accounts  []string
 	livemodes []bool
 	changes   []*change
+	disagrees int // payments that have ended, and of which Stripe has PaymentIntents on several accounts
 }
 
 // add decides about one payment. account is where Stripe's record of it is (recorded), or where its tenant's payments go.
@@ -111,7 +121,29 @@ func (d *doubting) add(s *Store, r payments.Rewind, p payments.Payment, account 
 	return nil
 }
 
-func collectAccounts(into map[key]payments.Account) func(pgx.Rows) error {
+// several gives a payment to a person whose PaymentIntents are on more than one account: it is pinned to one of them at most, and what is looked up there
+// says nothing of the other. One that has ended stays, and is told.
+func (d *doubting) several(s *Store, p payments.Payment) error {
+	if p.Status == payments.StatusNeedsReview && p.InDoubt && p.Reason == payments.ReasonSeveral {
+		return nil
+	}
+	if !p.Status.CanMove(payments.StatusNeedsReview) && p.Status != payments.StatusNeedsReview {
+		s.opts.Logger.Error("Stripe has PaymentIntents of a payment that has ended on several accounts; a person must look at them", "payment", p.ID.String(),
+			"tenant", p.TenantID, "status", p.Status)
+		d.disagrees++
+		return nil
+	}
+	t := payments.Transition{Status: payments.StatusNeedsReview, Reason: payments.ReasonSeveral, InDoubt: true}
+	c, err := s.newChange(p, t, s.newToken(), d.now, d.now)
+	if err != nil {
+		return err
+	}
+	d.changes = append(d.changes, c)
+	return nil
+}
+
+// collectAccounts collects each payment's, without repeats.
+func collectAccounts(into map[key][]payments.Account) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {
 			var k key
@@ -121,7 +153,9 @@ func collectAccounts(into map[key]payments.Account) func(pgx.Rows) error {
 				return err
 			}
 			copy(k.id[:], id)
-			into[k] = a
+			if !slices.Contains(into[k], a) {
+				into[k] = append(into[k], a)
+			}
 		}
 		return rows.Err()
 	}
@@ -188,8 +222,9 @@ func (s *Store) doubtNext(ctx context.Context, r payments.Rewind, hold time.Dura
 			return nil, nil
 		}
 		r.Progress.Tenant, r.Progress.ID = last.tenant, last.id.String()
-		n, messages, err := s.doubt(ctx, tx, *r, now, keys, account)
-		r.Progress.Doubted += n
+		done, messages, err := s.doubt(ctx, tx, *r, now, keys, account)
+		r.Progress.Doubted += done.n
+		r.Progress.Disagrees += done.disagrees
 		return messages, err
 	})
 	return next, done, err

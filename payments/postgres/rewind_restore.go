@@ -58,8 +58,8 @@ func (s *Store) RestorePayments(ctx context.Context, r payments.Rewind, hold tim
 		}
 		asked := *r
 		asked.Since = since
-		n, messages, err := s.doubt(ctx, tx, asked, now, slices.Clone(keys), account)
-		r.Progress.Doubted += n
+		in, messages, err := s.doubt(ctx, tx, asked, now, slices.Clone(keys), account)
+		r.Progress.Doubted += in.n
 		r.Progress.Restored += done.Stored
 		return messages, err
 	})
