@@ -179,7 +179,7 @@ func TestKeyThatMayNotReadEvents(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if n := strings.Count(log.String(), "give it \"Events: Read\""); n != 1 || strings.Contains(log.String(), testSecret) {
+	if n := strings.Count(log.String(), `give it \"Events: Read\"`); n != 1 || strings.Contains(log.String(), testSecret) {
 		t.Errorf("told %d times: %s", n, log)
 	}
 }
