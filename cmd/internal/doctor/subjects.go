@@ -79,6 +79,7 @@ func rightsOf(s app.Settings) rights {
 			r.write = append(r.write, "$JS.API.CONSUMER.MSG.NEXT."+c.Stream+"."+c.Durable, // pull
 				"$JS.API.STREAM.MSG.GET."+c.Stream, "$JS.API.STREAM.MSG.DELETE."+c.Stream, // erase a card number, and see that it is gone
 				"$JS.API.CONSUMER.LIST."+c.Stream, "$JS.API.STREAM.PURGE."+c.Stream) // trim what is done
+			r.write = append(r.write, "$JS.API.CONSUMER.CREATE."+c.Stream+".*", "$JS.API.CONSUMER.MSG.NEXT."+c.Stream+".*") // a rewind reads the stream again
 			r.ack = append(r.ack, "$JS.ACK."+c.Stream+"."+c.Durable+".>")
 		}
 	}
