@@ -15,24 +15,24 @@ const FingerprintVersion = 1
 // fingerprintField is one field that decides what is charged. The names are those of the wire.
 type fingerprintField struct {
 	name  string
-	value func(Intent) string
+	value func(*Intent) string
 }
 
 // fingerprintFields are the fields of version 1 in their order, metadata excepted, which comes last. expires_at decides whether, not what, is
 // charged; tenant and key name the request and are no part of it.
 var fingerprintFields = []fingerprintField{
-	{"kind", func(i Intent) string { return string(i.Kind) }},
-	{"payment_id", func(i Intent) string { return i.PaymentID }},
-	{"amount", func(i Intent) string { return strconv.FormatInt(i.Amount, 10) }},
-	{"currency", func(i Intent) string { return i.Currency }},
-	{"customer", func(i Intent) string { return i.Customer }},
-	{"payment_method", func(i Intent) string { return i.PaymentMethod }},
-	{"description", func(i Intent) string { return i.Description }},
-	{"statement_descriptor_suffix", func(i Intent) string { return i.StatementDescriptorSuffix }},
-	{"receipt_email", func(i Intent) string { return i.ReceiptEmail }},
-	{"capture_method", func(i Intent) string { return string(i.CaptureMethod) }},
-	{"off_session", func(i Intent) string { return strconv.FormatBool(i.OffSession) }},
-	{"return_url", func(i Intent) string { return i.ReturnURL }},
+	{"kind", func(i *Intent) string { return string(i.Kind) }},
+	{"payment_id", func(i *Intent) string { return i.PaymentID }},
+	{"amount", func(i *Intent) string { return strconv.FormatInt(i.Amount, 10) }},
+	{"currency", func(i *Intent) string { return i.Currency }},
+	{"customer", func(i *Intent) string { return i.Customer }},
+	{"payment_method", func(i *Intent) string { return i.PaymentMethod }},
+	{"description", func(i *Intent) string { return i.Description }},
+	{"statement_descriptor_suffix", func(i *Intent) string { return i.StatementDescriptorSuffix }},
+	{"receipt_email", func(i *Intent) string { return i.ReceiptEmail }},
+	{"capture_method", func(i *Intent) string { return string(i.CaptureMethod) }},
+	{"off_session", func(i *Intent) string { return strconv.FormatBool(i.OffSession) }},
+	{"return_url", func(i *Intent) string { return i.ReturnURL }},
 }
 
 const fieldMetadata = "metadata"
@@ -51,11 +51,16 @@ func Fingerprint(i Intent) [sha256.Size]byte {
 	add(strconv.Itoa(FingerprintVersion))
 	for _, f := range fingerprintFields {
 		add(f.name)
-		add(f.value(i))
+		add(f.value(&i))
 	}
 	add(fieldMetadata)
 	add(strconv.Itoa(len(i.Metadata)))
-	for _, name := range slices.Sorted(maps.Keys(i.Metadata)) {
+	names := make([]string, 0, 8)
+	for name := range i.Metadata {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		add(name)
 		add(i.Metadata[name])
 	}
@@ -68,7 +73,7 @@ func Differs(a, b Intent) []string {
 	a, b = a.Normalized(), b.Normalized()
 	var names []string
 	for _, f := range fingerprintFields {
-		if f.value(a) != f.value(b) {
+		if f.value(&a) != f.value(&b) {
 			names = append(names, f.name)
 		}
 	}

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,7 +101,7 @@ func (w *writer) texts(name string, values map[string]string) {
 	}
 	w.name(name)
 	w.out = append(w.out, '{')
-	for i, key := range slices.Sorted(maps.Keys(values)) {
+	for i, key := range namesOf(values) {
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}
@@ -134,4 +133,14 @@ func (w *writer) time(name string, value Optional[time.Time]) {
 	w.out = append(w.out, '"')
 	w.out = t.AppendFormat(w.out, time.RFC3339Nano)
 	w.out = append(w.out, '"')
+}
+
+// namesOf lists the names of a few texts in their order, without the iterators that cost more than the sorting.
+func namesOf(m map[string]string) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }

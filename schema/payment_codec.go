@@ -1,8 +1,6 @@
 package schema
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -88,7 +86,7 @@ func (w *writer) number(name string, n int64) {
 func (w *writer) metadata(name string, m Metadata) {
 	w.name(name)
 	w.out = append(w.out, '{')
-	for i, key := range slices.Sorted(maps.Keys(m)) {
+	for i, key := range namesOf(m) {
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}

@@ -81,9 +81,7 @@ func prepare(r payments.AdmitRequest) (a *admission, refused bool, err error) {
 			return nil, false, unstorable("metadata")
 		}
 	}
-	if a.details, err = encodeDetails(i); err != nil {
-		return nil, false, payments.Errorf(payments.CodeInternal, "the details of %s cannot be written: %w", a.id, err)
-	}
+	a.details = encodeDetails(i)
 	if r.Announce {
 		if a.announced, err = announcement(i); err != nil {
 			return nil, false, err

@@ -22,6 +22,8 @@ type admitting struct {
 	fresh   map[key]bool       // inserted by this attempt
 	short   map[key]bool       // and given no token for want of budget
 
+	restored bool // accept found that a rewind knows of PaymentIntents, and inserted nothing
+
 	messages []payments.OutboxItem // of rows that this attempt inserted and that are to be announced
 
 	paying  []payments.Account          // sorted: whose budgets this flush debits; none without a rate
@@ -77,7 +79,13 @@ func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.
 // be newer than the insert's, and rows stay.
 func (s *Store) admit(ctx context.Context, tx *transaction, f *admitting) error {
 	if len(f.first) > 0 || f.suspects() {
-		if err := s.insert(ctx, tx, f); err != nil {
+		err := s.insert(ctx, tx, f)
+		if err == nil && f.restored { // nothing was inserted: the other statements know how these payments begin
+			s.restored.Store(true)
+			tx.begun = false
+			err = s.insert(ctx, tx, f)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -43,6 +43,13 @@ func (s *Store) queueInserts(b *pgx.Batch, f *admitting) {
 		s.queuePaced(b, f, keys, columns)
 		return
 	}
+	if s.accepts(f) {
+		columns = append(columns[:acceptColumns:acceptColumns], s.opts.RequestVersion, payments.FingerprintVersion, s.now(), s.holdParam())
+		b.Queue(query("accept"), columns...).Query(func(rows pgx.Rows) error {
+			return f.accepted(rows, s.opts.RequestVersion)
+		})
+		return
+	}
 	if announce := f.announces(keys); announce != nil {
 		b.Queue(query("admit_announced"), append(columns, announce, s.holdParam())...).Query(func(rows pgx.Rows) error {
 			return f.insertedAndAnnounced(rows, s.opts.RequestVersion)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/oncepay/oncepay/payments"
 )
@@ -17,13 +18,54 @@ type details struct {
 	Metadata                  map[string]string `json:"metadata,omitempty"`
 }
 
-// encodeDetails returns the column's text, "" for null.
-func encodeDetails(i payments.Intent) (string, error) {
+// encodeDetails returns the column's text, "" for null. It is the JSON of details, written by hand: every payment has it written once.
+func encodeDetails(i payments.Intent) string {
 	if i.PaymentID == "" && i.Description == "" && i.StatementDescriptorSuffix == "" && i.ReceiptEmail == "" && i.ReturnURL == "" && len(i.Metadata) == 0 {
-		return "", nil
+		return ""
 	}
-	text, err := json.Marshal(details{i.PaymentID, i.Description, i.StatementDescriptorSuffix, i.ReceiptEmail, i.ReturnURL, i.Metadata})
-	return string(text), err
+	text := append(make([]byte, 0, 256), '{')
+	members := [...]struct{ name, text string }{
+		{"payment_id", i.PaymentID}, {"description", i.Description}, {"statement_descriptor_suffix", i.StatementDescriptorSuffix},
+		{"receipt_email", i.ReceiptEmail}, {"return_url", i.ReturnURL},
+	}
+	for _, m := range members {
+		if m.text != "" {
+			text = appendMember(text, m.name, m.text)
+		}
+	}
+	if len(i.Metadata) > 0 {
+		names := make([]string, 0, len(i.Metadata))
+		for name := range i.Metadata {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		text = append(appendName(text, "metadata"), '{')
+		for _, name := range names {
+			text = appendMember(text, name, i.Metadata[name])
+		}
+		text = append(text, '}')
+	}
+	return string(append(text, '}'))
+}
+
+func appendMember(b []byte, name, text string) []byte { return appendText(appendName(b, name), text) }
+
+func appendName(b []byte, name string) []byte {
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	return append(appendText(b, name), ':')
+}
+
+// appendText writes plain text as it is; what may need an escape is left to the library.
+func appendText(b []byte, text string) []byte {
+	for _, c := range []byte(text) {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(text) // no string fails
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
 }
 
 func decodeDetails(text string, i *payments.Intent) error {

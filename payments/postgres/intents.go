@@ -43,7 +43,7 @@ func (o intents) Pending(ctx context.Context, limit int, hold time.Duration) ([]
 				s.opts.Logger.Error("an intent in the outbox cannot be written", "outbox", outbox, "payment", r.payment.ID.String(), "error", err)
 				continue
 			}
-			items = append(items, announcedItem(outbox, &r.payment, body))
+			items = append(items, announcedItem(outbox, r.payment.TenantID, r.payment.Lane, body))
 		}
 		return rows.Err()
 	})

@@ -267,7 +267,7 @@ func TestRewoundPaymentIsLookedUp(t *testing.T) {
 			b := open(t, func(o *Options) { o.Rate = rate })
 			created := b.clock.Now().Add(-time.Hour)
 			child := batchIntents(t, "b")[0]
-			for i, in := range []payments.Intent{intent("acme", "claimed", 100), intent("acme", "announced", 100), child} {
+			for i, in := range []payments.Intent{intent("acme", "claimed", 100), intent("acme", "announced", 100), intent("acme", "accepted", 100), child} {
 				for n := range 2 {
 					id := in.ID()
 					if _, err := b.pool.Exec(context.Background(), `INSERT INTO stripe_objects VALUES ($1, now(), true, $2, $3, $4, $5)`,
@@ -275,6 +275,11 @@ func TestRewoundPaymentIsLookedUp(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+			}
+			// By the statement for what nobody claims, which leaves it to the others.
+			over := b.flush(announced("accepted", payments.LaneInteractive), announced("unknown-to-Stripe", payments.LaneInteractive))
+			if s := over[0].Payment.Status; s != payments.StatusUnknown || over[1].Payment.Status != payments.StatusReceived || len(b.sent.all()) != 2 {
+				t.Errorf("accepted as %s and %s, %d announced", s, over[1].Payment.Status, len(b.sent.all()))
 			}
 			r := b.claiming(intent("acme", "claimed", 100))
 			announced := b.claiming(intent("acme", "announced", 100))
@@ -302,7 +307,7 @@ func TestRewoundPaymentIsLookedUp(t *testing.T) {
 			got = append(got, b.take(payments.TakeRequest{Limit: 9, Lane: payments.LaneBulk})...)
 			looks := 0
 			for _, c := range got {
-				if c.Payment.IdempotencyKey == "claimed" || c.Payment.IdempotencyKey == "announced" || c.Payment.ID == child.ID() {
+				if c.Payment.IdempotencyKey == "claimed" || c.Payment.IdempotencyKey == "announced" || c.Payment.IdempotencyKey == "accepted" || c.Payment.ID == child.ID() {
 					looks++
 					p := c.Payment
 					if payments.Next(p, b.clock.Now()) != payments.ActionLook || !p.FirstSubmitAt.Equal(created) || !p.LastSubmitAt.Equal(created.Add(time.Minute)) ||
@@ -311,8 +316,8 @@ func TestRewoundPaymentIsLookedUp(t *testing.T) {
 					}
 				}
 			}
-			if looks != 3 {
-				t.Errorf("%d of 3 were taken", looks)
+			if looks != 4 {
+				t.Errorf("%d of 4 were taken", looks)
 			}
 		})
 	}

@@ -22,6 +22,8 @@ type Store struct {
 
 	budgets budgets
 	turns   turns
+	// restored: accept has found what a rewind has stored, and is not asked any more.
+	restored atomic.Bool
 	// clocksApart: the last lease found that our clock and PostgreSQL's disagree.
 	clocksApart atomic.Bool
 	// beforeCommit, when set, is called with the verb before a transaction's COMMIT is sent; tests hold transactions open in it.

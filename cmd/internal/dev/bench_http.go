@@ -38,8 +38,14 @@ type HTTPMeasurement struct {
 	ProductPerS   float64 `json:"product_per_s"`
 	ProductP50MS  float64 `json:"product_p50_ms"`
 	ProductP99MS  float64 `json:"product_p99_ms"`
-	Ratio         float64 `json:"ratio"`
-	P50Ratio      float64 `json:"p50_ratio"` // baseline's p50 by the product's
+	// BaselineCPUUS and ProductCPUUS are the CPU time of one request in all processes, in microseconds: this one with client, server and JetStream, and
+	// PostgreSQL, whose part of it stands beside; the product's until the last copy was stored. Without PostgreSQL's part where its server is not ours.
+	BaselineCPUUS         float64 `json:"baseline_cpu_us"`
+	BaselinePostgresCPUUS float64 `json:"baseline_postgres_cpu_us"`
+	ProductCPUUS          float64 `json:"product_cpu_us"`
+	ProductPostgresCPUUS  float64 `json:"product_postgres_cpu_us"`
+	Ratio                 float64 `json:"ratio"`
+	P50Ratio              float64 `json:"p50_ratio"` // baseline's p50 by the product's
 	// PublishedPerS counts the product's time until the last copy of an accepted payment was stored in its stream, too.
 	PublishedPerS  float64 `json:"product_published_per_s"`
 	PublishedRatio float64 `json:"published_ratio"`
@@ -64,6 +70,8 @@ type httpBench struct {
 type turn struct {
 	rate, p50, p99 float64
 	published      float64
+	requests       int
+	cpu, postgres  float64 // microseconds a request, of all processes and of PostgreSQL's
 }
 
 func benchHTTP(ctx context.Context, o benchOptions) error {
@@ -75,12 +83,12 @@ func benchHTTP(ctx context.Context, o benchOptions) error {
 		return console.JSON(os.Stdout, m)
 	}
 	fmt.Printf("%d clients, median of %d rounds in turns of %.0f s; every write is synced\n"+
-		"  one INSERT, one publish     %8.0f/s  %6.1f ms p50  %6.1f ms p99\n"+
-		"  POST /v1/payments           %8.0f/s  %6.1f ms p50  %6.1f ms p99  %.1f times as many\n"+
+		"  one INSERT, one publish     %8.0f/s  %6.1f ms p50  %6.1f ms p99  %4.0f us of CPU each, %.0f of them PostgreSQL's\n"+
+		"  POST /v1/payments           %8.0f/s  %6.1f ms p50  %6.1f ms p99  %4.0f us of CPU each, %.0f of them PostgreSQL's  %.1f times as many\n"+
 		"    until all are published   %8.0f/s  %.1f times as many\n"+
 		"  batch run                   %8.0f payments/s  %.1f times as many\n",
-		m.Clients, m.Rounds, m.TurnSeconds, m.BaselinePerS, m.BaselineP50MS, m.BaselineP99MS, m.ProductPerS, m.ProductP50MS, m.ProductP99MS, m.Ratio,
-		m.PublishedPerS, m.PublishedRatio, m.BatchPerS, m.BatchRatio)
+		m.Clients, m.Rounds, m.TurnSeconds, m.BaselinePerS, m.BaselineP50MS, m.BaselineP99MS, m.BaselineCPUUS, m.BaselinePostgresCPUUS,
+		m.ProductPerS, m.ProductP50MS, m.ProductP99MS, m.ProductCPUUS, m.ProductPostgresCPUUS, m.Ratio, m.PublishedPerS, m.PublishedRatio, m.BatchPerS, m.BatchRatio)
 	return nil
 }
 
@@ -164,10 +172,13 @@ func (h *httpBench) rounds(ctx context.Context) (*HTTPMeasurement, error) {
 		var b, p turn
 		var err error
 		for k := range 2 {
+			process, server := h.cpu()
 			if (k+n)%2 == 0 {
 				b, err = h.turn(ctx, h.baseline.addr)
+				h.spent(&b, process, server)
 			} else if p, err = h.turn(ctx, h.product); err == nil {
 				err = h.drain(ctx, &p)
+				h.spent(&p, process, server)
 			}
 			if err != nil {
 				return nil, err
@@ -189,11 +200,13 @@ func (h *httpBench) rounds(ctx context.Context) (*HTTPMeasurement, error) {
 		return round(percentile(figures, 0.5))
 	}
 	rate, p50, p99 := func(t turn) float64 { return t.rate }, func(t turn) float64 { return t.p50 }, func(t turn) float64 { return t.p99 }
+	cpu, server := func(t turn) float64 { return t.cpu }, func(t turn) float64 { return t.postgres }
 	return &HTTPMeasurement{
 		Name: "http", Clients: httpClients, Rounds: httpRounds, TurnSeconds: h.o.turn.Seconds(),
 		BaselinePerS: of(base, rate), BaselineP50MS: of(base, p50), BaselineP99MS: of(base, p99),
 		ProductPerS: of(product, rate), ProductP50MS: of(product, p50), ProductP99MS: of(product, p99),
 		PublishedPerS: of(product, func(t turn) float64 { return t.published }), BatchPerS: round(percentile(batches, 0.5)),
+		BaselineCPUUS: of(base, cpu), BaselinePostgresCPUUS: of(base, server), ProductCPUUS: of(product, cpu), ProductPostgresCPUUS: of(product, server),
 		Ratio: round(percentile(ratios, 0.5)), P50Ratio: round(percentile(p50s, 0.5)), PublishedRatio: round(percentile(published, 0.5)),
 		BatchRatio: round(percentile(batchRatios, 0.5)),
 	}, nil
@@ -217,12 +230,27 @@ func (h *httpBench) turn(ctx context.Context, addr string) (turn, error) {
 	clients.Wait()
 	took := time.Since(started).Seconds()
 	rate := float64(len(waits)) / took
-	return turn{rate: rate, p50: percentile(waits, 0.5), p99: percentile(waits, 0.99), published: took}, failed
+	return turn{rate: rate, p50: percentile(waits, 0.5), p99: percentile(waits, 0.99), published: took, requests: len(waits)}, failed
+}
+
+// cpu is the CPU time in seconds that this process and PostgreSQL's have used so far.
+func (h *httpBench) cpu() (process, server float64) {
+	if p := h.bench.stack.postgres; p != nil {
+		server = p.CPU().Seconds()
+	}
+	return cpuSeconds(), server
+}
+
+// spent shares the CPU time since the turn's beginning out to its requests.
+func (h *httpBench) spent(t *turn, process, server float64) {
+	nowProcess, nowServer := h.cpu()
+	each := 1e6 / float64(max(t.requests, 1))
+	t.cpu, t.postgres = (nowProcess-process+nowServer-server)*each, (nowServer-server)*each
 }
 
 // send is one client on one connection.
 func (h *httpBench) send(ctx context.Context, addr string, until time.Time) (waits []float64, err error) {
-	c, err := dialHTTP(ctx, addr)
+	c, err := dialHTTP(ctx, addr, "/v1/payments", h.secret, until)
 	if err != nil {
 		return nil, err
 	}
@@ -231,9 +259,11 @@ func (h *httpBench) send(ctx context.Context, addr string, until time.Time) (wai
 	for time.Now().Before(until) {
 		n := int(h.next.Add(1))
 		key := "order-" + strconv.Itoa(n)
-		body = fmt.Appendf(body[:0], `{"amount":%d,"currency":"usd","payment_method":"pm_card_visa","customer":"cus_%d","metadata":{"order":"%d"}}`, 1000+n%9000, n%1000, n)
+		body = strconv.AppendInt(append(body[:0], `{"amount":`...), int64(1000+n%9000), 10)
+		body = strconv.AppendInt(append(body, `,"currency":"usd","payment_method":"pm_card_visa","customer":"cus_`...), int64(n%1000), 10)
+		body = append(strconv.AppendInt(append(body, `","metadata":{"order":"`...), int64(n), 10), `"}}`...)
 		began := time.Now()
-		status, err := c.post("/v1/payments", h.secret, key, body)
+		status, err := c.post(key, body)
 		if err == nil && status != http.StatusAccepted {
 			err = errors.New("POST /v1/payments was answered " + strconv.Itoa(status))
 		}
