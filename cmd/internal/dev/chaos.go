@@ -19,7 +19,7 @@ import (
 // ChaosOptions are the flags of chaos.
 type ChaosOptions struct {
 	Seed     uint64
-	Duration time.Duration // of the faults; coming to rest takes as long as it takes, within settleMax
+	Duration time.Duration // of the faults; coming to rest takes as long as there is headway
 	Rate     int           // payments a second
 	KeysOff  bool          // Stripe forgets keys at once, and nothing fails
 	Schedule bool          // only print what would happen

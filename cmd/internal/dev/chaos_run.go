@@ -75,18 +75,13 @@ func (c *chaosRun) run(ctx context.Context) error {
 	}
 	healed := time.Now()
 	c.took = healed.Sub(began)
-	c.say("all is healed; waiting for rest, for %s at most", settleMax)
-	timeout := time.NewTimer(settleMax)
-	defer timeout.Stop()
-	select {
-	case <-produced:
-	case <-timeout.C:
-		enough()
-		<-produced
-	case <-ctx.Done():
-		return ctx.Err()
+	c.say("all is healed; waiting for rest, as long as less and less is left to do")
+	if err := c.awaitEnd(ctx, produced); err != nil {
+		return err
 	}
-	err := c.awaitRest(ctx, timeout.C, c.atWork) // batches with payments that were given up are not complete yet
+	enough()
+	<-produced
+	err := c.awaitRest(ctx, c.atWork) // batches with payments that were given up are not complete yet
 	c.rested = time.Since(healed)
 	if err != nil {
 		return err
@@ -97,33 +92,7 @@ func (c *chaosRun) run(ctx context.Context) error {
 	if err := c.lastReplay(ctx); err != nil {
 		return err
 	}
-	timeout.Reset(settleMax)
-	return c.awaitRest(ctx, timeout.C, c.left)
-}
-
-// awaitRest returns once nothing is left to do, twice in a row; what is left at the end is a finding.
-func (c *chaosRun) awaitRest(ctx context.Context, timeout <-chan time.Time, leftToDo func(context.Context) (string, error)) error {
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	calm, last := 0, ""
-	for calm < 2 {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timeout:
-			c.book.find("no rest within %s: %s", settleMax, last)
-			return nil
-		case <-tick.C:
-		}
-		left, err := leftToDo(ctx)
-		if err != nil {
-			left = err.Error()
-		}
-		if calm++; left != "" {
-			calm, last = 0, left
-		}
-	}
-	return nil
+	return c.awaitRest(ctx, c.left)
 }
 
 // heal lets everything go on.

@@ -63,7 +63,7 @@ type chaosRun struct {
 const (
 	chaosLease   = 5 * time.Second
 	startMax     = 90 * time.Second
-	settleMax    = 120 * time.Second
+	settleMax    = 120 * time.Second // without headway
 	endWithin    = 12 * time.Second
 	chaosStreams = "3" // replicas
 	chaosTries   = "2" // few, so that there are payments that were given up, for operators to replay

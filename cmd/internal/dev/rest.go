@@ -53,3 +53,22 @@ func atWork(ctx context.Context, js jetstream.JetStream, store *postgres.Store, 
 	}
 	return "", nil
 }
+
+// undone counts what is left to do: messages, tickets, and what is to be sent. A run that makes headway has ever less.
+func undone(ctx context.Context, js jetstream.JetStream, store *postgres.Store, s app.Settings) (n int64, err error) {
+	subjects, settings := s.Streams()
+	for _, c := range subjects.Consumers(settings) {
+		consumer, err := js.Consumer(ctx, c.Stream, c.Durable)
+		if err != nil {
+			return 0, err
+		}
+		info := consumer.CachedInfo()
+		n += int64(info.NumPending) + int64(info.NumAckPending)
+	}
+	tickets, err := store.TicketCount(ctx)
+	if err != nil {
+		return 0, err
+	}
+	outbox, err := store.OutboxDepth(ctx)
+	return n + tickets + outbox, err
+}

@@ -1,0 +1,76 @@
+package dev
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// headway tells a run that works off its backlog, however long that takes, from one that stands still.
+type headway struct {
+	least int64     // that was ever left to do
+	since time.Time // nothing less has been
+}
+
+func newHeadway(now time.Time) *headway { return &headway{least: math.MaxInt64, since: now} }
+
+// note takes what is left to do, and reports whether it has not become less for too long.
+func (h *headway) note(left int64, now time.Time) (stuck bool) {
+	if left < h.least {
+		h.least, h.since = left, now
+	}
+	return now.Sub(h.since) > settleMax
+}
+
+// sayEvery is how often a run that waits tells how far it is.
+const sayEvery = 10 * time.Second
+
+// awaitEnd waits for the producers: those who want a PubAck send until they have one.
+func (c *chaosRun) awaitEnd(ctx context.Context, produced <-chan struct{}) error {
+	timeout := time.NewTimer(settleMax)
+	defer timeout.Stop()
+	select {
+	case <-produced:
+	case <-timeout.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// awaitRest returns once nothing is left to do, twice in a row. What is left when there was no headway for settleMax is a finding.
+func (c *chaosRun) awaitRest(ctx context.Context, leftToDo func(context.Context) (string, error)) error {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	way, said := newHeadway(time.Now()), time.Now()
+	calm, last := 0, ""
+	for calm < 2 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		left, err := leftToDo(ctx)
+		if err != nil {
+			left = err.Error()
+		}
+		if calm++; left != "" {
+			calm, last = 0, left
+		}
+		if time.Since(said) < sayEvery {
+			continue
+		}
+		said = time.Now()
+		n, err := undone(ctx, c.js, c.store, c.settings)
+		if err != nil {
+			n = math.MaxInt64 // no headway
+		} else {
+			c.say("%d messages, payments and events are left to work on", n)
+		}
+		if way.note(n, said) {
+			c.book.find("no headway for %s: %s", settleMax, last)
+			return nil
+		}
+	}
+	return nil
+}
