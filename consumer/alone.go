@@ -17,8 +17,9 @@ const (
 )
 
 // workAlone works off the lane's tickets that have been abandoned so often that they may be what ends the workers. Each is worked on alone in the
-// process, so that it takes no bystander with it. The worker is alone before it takes one, and has one at a time: a token that only waited would
-// count as abandoned when somebody else ended the process, until an innocent payment was given up for it.
+// process, so that it takes no bystander with it. The worker is alone before it takes one, and works on one at a time: a token that only waited
+// would count as abandoned when somebody else ended the process, until an innocent payment was given up for it. While Stripe's records are read
+// that is not so (payments.Aside).
 func (d *due) workAlone(ctx, work context.Context) {
 	for {
 		select {
@@ -30,7 +31,7 @@ func (d *due) workAlone(ctx, work context.Context) {
 			return
 		}
 		ended := make(chan bool, 1)
-		d.w.spawn(d.lane, forTickets, func() {
+		d.w.spawn(d.lane, forTickets, func(*slot) {
 			some := false
 			defer func() { ended <- some }()
 			defer func() {
@@ -83,35 +84,41 @@ func (d *due) stint(ctx, work context.Context) (some bool) {
 	return some
 }
 
-// settleAlone settles one ticket, or gives it up when it has been abandoned too often.
+// settleAlone settles one ticket, or gives it up when it has been abandoned too often. Stripe's records are read aside, together with all others who
+// wait for them: the next one is worked on meanwhile, and this one must be alone again for what follows.
 func (d *due) settleAlone(ctx context.Context, c payments.Claim) {
 	w := d.w
-	defer w.tally.begin(c.Lane, c.Payment.TenantID)()
+	tallied := w.tally.begin(c.Lane, c.Payment.TenantID)
 	if c.Abandoned >= payments.AbandonedMax {
+		defer tallied()
 		w.buryPayment(ctx, c, payments.ReasonWorkerKilled, "six workers in turn ended while they had this payment")
 		return
 	}
 	w.step(payments.StepAfterTake, c.Payment.ID)
-	w.settle(ctx, c, time.Time{})
+	if payments.Next(c.Payment, w.Clock.Now()) != payments.ActionLook {
+		defer tallied()
+		w.settle(ctx, c, time.Time{})
+		return
+	}
+	here := &loner{w: w, left: make(chan struct{})}
+	w.busy.Add(1)
+	w.hands.do(func() {
+		defer func() {
+			if v := recover(); v != nil {
+				w.panicked(v) // the ticket brings the payment back
+			}
+		}()
+		defer w.busy.Add(-1)
+		defer tallied()
+		defer here.end()
+		w.settleFrom(ctx, c, here)
+	})
+	<-here.left
 }
 
 // beAlone waits until nobody else works in this process. When its patience ends it goes in beside the others. leave, never nil, gives the place back.
 func (w *Worker) beAlone(ctx context.Context) (leave func(), ok bool) {
-	patience := time.NewTimer(alonePatience * w.Lease)
-	defer patience.Stop()
-	queued := w.gate.queueAlone()
-	select {
-	case <-queued.open:
-		return w.gate.leaveAlone, true
-	case <-ctx.Done():
-		w.gate.giveUp(queued)
-		return func() {}, false
-	case <-patience.C:
-	}
-	w.Log.Error("a handler in this process hangs, or reads a very long listing; payments that should be worked on alone are worked on beside it")
-	w.gate.giveUp(queued)
-	if !w.gate.enter(ctx, 1) {
-		return func() {}, false
-	}
-	return func() { w.gate.leave(1) }, true
+	l := &loner{w: w}
+	ok = l.Return(ctx)
+	return l.end, ok
 }

@@ -108,7 +108,7 @@ func (d *due) take(ctx, work context.Context) (more bool, room time.Duration, er
 		poke(d.alone)
 	}
 	for _, c := range got.Claims {
-		w.spawn(d.lane, forTickets, func() { w.settleDue(work, c) })
+		w.spawn(d.lane, forTickets, func(s *slot) { w.settleDue(work, c, s) })
 	}
 	w.noteInFlight()
 	return taken == n, got.Wait, nil
@@ -166,14 +166,15 @@ func (d *due) doubt(ctx context.Context) {
 func untouched(p payments.Payment) bool { return p.Status == payments.StatusReceived && !p.Owned }
 
 // settleDue settles one taken ticket; the caller has entered the gate for it.
-func (w *Worker) settleDue(ctx context.Context, c payments.Claim) {
+func (w *Worker) settleDue(ctx context.Context, c payments.Claim, s *slot) {
 	defer func() {
 		if v := recover(); v != nil {
 			w.panicked(v) // the ticket brings the payment back
 		}
 	}()
 	defer w.tally.begin(c.Lane, c.Payment.TenantID)()
-	defer w.gate.leave(1)
+	here := &bystander{w: w, slot: s, inside: true}
+	defer here.end()
 	w.step(payments.StepAfterTake, c.Payment.ID)
-	w.settle(ctx, c, time.Time{})
+	w.settleFrom(ctx, c, here)
 }

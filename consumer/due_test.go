@@ -18,17 +18,27 @@ func (r *rig) startDue() (stop func()) { return r.startLoops(r.dues...) }
 // startLoops is startDue for some lanes.
 func (r *rig) startLoops(dues ...*due) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	var loops sync.WaitGroup
-	for _, d := range dues {
-		loops.Go(func() { d.run(ctx, context.Background()) })
-		loops.Go(func() { d.workAlone(ctx, context.Background()) })
-	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.workDue(ctx, context.Background(), dues...)
+	}()
 	return func() {
 		cancel()
-		loops.Wait()
-		r.hands.running.Wait()
-		r.hands.close()
+		<-done
 	}
+}
+
+// workDue works off due tickets until ctx ends, and waits for what is under way.
+func (r *rig) workDue(ctx, work context.Context, dues ...*due) {
+	var loops sync.WaitGroup
+	for _, d := range dues {
+		loops.Go(func() { d.run(ctx, work) })
+		loops.Go(func() { d.workAlone(ctx, work) })
+	}
+	loops.Wait()
+	r.hands.running.Wait()
+	r.hands.close()
 }
 
 // runDue works off due tickets until the test has seen enough.

@@ -306,7 +306,7 @@ func (s *fakeStore) Extend(_ context.Context, c payments.Claim, lease time.Durat
 	if err != nil {
 		return c, err
 	}
-	row.due = time.Now().Add(lease)
+	row.due, row.abandoned = time.Now().Add(lease), c.Abandoned
 	c.LeaseUntil = row.due
 	return c, nil
 }
@@ -419,6 +419,7 @@ type fakeGateway struct {
 	mostAt  int
 	submit  func(ctx context.Context, p payments.Payment)
 	observe func(p payments.Payment) payments.Observation
+	look    func(ctx context.Context, p payments.Payment) payments.Observation
 }
 
 func (*fakeGateway) Account(context.Context, string) (payments.Account, error) {
@@ -454,7 +455,10 @@ func (g *fakeGateway) Submit(ctx context.Context, s payments.Submission) payment
 	}}
 }
 
-func (g *fakeGateway) Look(context.Context, payments.Payment, func() error) payments.Observation {
+func (g *fakeGateway) Look(ctx context.Context, p payments.Payment, _ func() error) payments.Observation {
+	if g.look != nil {
+		return g.look(ctx, p)
+	}
 	return payments.Observation{Kind: payments.ObservedNoRecords, Account: testAccount}
 }
 

@@ -4,14 +4,17 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // gate lets many work side by side, or one alone. Everybody enters before a claim is made, so that nobody's lease runs down while one that is
-// alone keeps the others out. Whoever waits to be alone comes before newcomers, and those who waited meanwhile come before the next one alone.
+// alone keeps the others out. Whoever waits to be alone comes before newcomers. To become alone costs the time of the slowest call that is under way,
+// so that one who waits for it follows the other, as long as a stint; then those who waited meanwhile have their turn.
 type gate struct {
 	mu     sync.Mutex
 	inside int
-	closed bool // one is inside alone
+	closed bool      // one is inside alone
+	since  time.Time // it is closed
 	many   []*gateWaiter
 	alone  []*gateWaiter
 }
@@ -80,10 +83,14 @@ func (g *gate) giveUp(w *gateWaiter) {
 	g.nextLocked()
 }
 
-// leaveAlone lets in all who waited meanwhile, or else the next one alone.
+// leaveAlone lets in the next one alone, within a stint, or else all who waited meanwhile.
 func (g *gate) leaveAlone() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(g.alone) > 0 && time.Since(g.since) < aloneStint {
+		g.openAloneLocked()
+		return
+	}
 	g.closed = false
 	g.letInLocked()
 	g.nextLocked()
@@ -102,7 +109,11 @@ func (g *gate) nextLocked() {
 	if g.closed || g.inside > 0 || len(g.alone) == 0 {
 		return
 	}
-	g.closed = true
+	g.closed, g.since = true, time.Now()
+	g.openAloneLocked()
+}
+
+func (g *gate) openAloneLocked() {
 	close(g.alone[0].open)
 	g.alone = slices.Delete(g.alone, 0, 1)
 }

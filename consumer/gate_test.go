@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestGateAloneMeansAlone(t *testing.T) {
@@ -54,14 +55,14 @@ func TestGateAloneMeansAlone(t *testing.T) {
 	}
 }
 
-// Those who waited while one was alone come before the next one alone: neither side starves.
+// One alone follows another within a stint; then those who waited meanwhile come before the next one: neither side starves.
 func TestGateTakesTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var g gate
 		ctx, stop := context.WithCancel(context.Background())
 		g.enter(ctx, 1)
-		first, second := g.queueAlone(), g.queueAlone()
+		first, follower, second := g.queueAlone(), g.queueAlone(), g.queueAlone()
 		entered := make(chan bool, 2)
 		go func() { entered <- g.enter(ctx, 1) }()
 		synctest.Wait()
@@ -78,9 +79,16 @@ func TestGateTakesTurns(t *testing.T) {
 		}
 		g.leave(1)
 		synctest.Wait()
-		if !isOpen(first) || isOpen(second) || len(entered) != 0 {
+		if !isOpen(first) || isOpen(follower) || len(entered) != 0 {
 			t.Fatal("the first is not alone")
 		}
+		time.Sleep(aloneStint - time.Millisecond)
+		g.leaveAlone()
+		synctest.Wait()
+		if !isOpen(follower) || isOpen(second) || len(entered) != 0 {
+			t.Fatal("within a stint the next one does not follow alone")
+		}
+		time.Sleep(time.Millisecond)
 		g.leaveAlone()
 		synctest.Wait()
 		if isOpen(second) || len(entered) != 1 || !<-entered {

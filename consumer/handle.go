@@ -184,6 +184,10 @@ func unfit(err error) bool {
 
 // settle runs the processor on a claim; a panic in it becomes a dead letter, and never ends the process.
 func (w *Worker) settle(ctx context.Context, c payments.Claim, published time.Time) (what delivery) {
+	return w.settleWith(ctx, w.Processor, c, published)
+}
+
+func (w *Worker) settleWith(ctx context.Context, p *payments.Processor, c payments.Claim, published time.Time) (what delivery) {
 	defer func() {
 		if v := recover(); v != nil {
 			w.panicked(v)
@@ -192,7 +196,7 @@ func (w *Worker) settle(ctx context.Context, c payments.Claim, published time.Ti
 	}()
 	// What Stripe has answered is recorded even when the calls are told to end, and however long PostgreSQL is away: nobody else can know it
 	// without asking Stripe again.
-	s := w.Processor.Settle(ctx, w.records, c)
+	s := p.Settle(ctx, w.records, c)
 	w.complete.settled(s)
 	if s.Err != nil && !s.Lost {
 		w.noteStore(s.Err)

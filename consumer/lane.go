@@ -149,7 +149,7 @@ func (l *lane) pullOnce(ctx, work context.Context, n int, p *pull) (int, error) 
 	from := l.origin(p)
 	for msg := range batch.Messages() {
 		got++
-		l.w.spawn(l.lane, forMessages, func() { l.w.handle(work, from, msg) })
+		l.w.spawn(l.lane, forMessages, func(*slot) { l.w.handle(work, from, msg) })
 	}
 	if got < n {
 		l.rest.nothing()

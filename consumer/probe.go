@@ -106,9 +106,9 @@ func (d *due) probeAccount(ctx, work context.Context, a payments.Account) (goOn 
 	}
 	c := got.Claims[0]
 	pass.with(c.Payment.ID)
-	w.spawn(d.lane, forTickets, func() {
+	w.spawn(d.lane, forTickets, func(s *slot) {
 		defer pass.end()
-		w.settleDue(work, c)
+		w.settleDue(work, c, s)
 	})
 	return true
 }

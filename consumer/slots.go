@@ -163,3 +163,24 @@ func (s *slots) inUse() int {
 	defer s.mu.Unlock()
 	return s.used
 }
+
+// slot is one of a lane's, and whether its handler has it now.
+type slot struct {
+	of   *slots
+	lane payments.Lane
+	from source
+	has  bool
+}
+
+func (s *slot) giveBack() {
+	if s.has {
+		s.has = false
+		s.of.release(s.lane, s.from, 1)
+	}
+}
+
+// takeAgain waits for a slot; false when ctx ends.
+func (s *slot) takeAgain(ctx context.Context) bool {
+	s.has = s.has || s.of.acquire(ctx, s.lane, s.from, 1) == 1
+	return s.has
+}

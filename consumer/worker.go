@@ -36,6 +36,8 @@ type Worker struct {
 
 	complete *complete
 
+	// looking has room for those who read Stripe's records aside.
+	looking chan struct{}
 	// starting has room for the one suspect message that may start: the one that kills the process must be known.
 	starting chan struct{}
 
@@ -53,7 +55,7 @@ func New(c Config) (*Worker, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	w := &Worker{Config: c, slots: newSlots(c.Concurrency), starting: make(chan struct{}, 1), records: context.Background()}
+	w := &Worker{Config: c, slots: newSlots(c.Concurrency), looking: make(chan struct{}, c.Concurrency), starting: make(chan struct{}, 1), records: context.Background()}
 	w.guard()
 	w.complete = newComplete(w)
 	w.dues = []*due{newDue(w, payments.LaneInteractive), newDue(w, payments.LaneBulk)}
@@ -123,13 +125,14 @@ func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 // InFlight is how many payments this worker is busy with.
 func (w *Worker) InFlight() int { return int(w.busy.Load()) }
 
-// spawn runs a handler, which has one slot of the lane and gives it back.
-func (w *Worker) spawn(l payments.Lane, from source, handler func()) {
+// spawn runs a handler, which has one slot of the lane, given back when it ends.
+func (w *Worker) spawn(l payments.Lane, from source, handler func(*slot)) {
 	w.busy.Add(1)
 	w.hands.do(func() {
-		defer w.slots.release(l, from, 1)
+		s := &slot{of: w.slots, lane: l, from: from, has: true}
+		defer s.giveBack()
 		defer w.busy.Add(-1)
-		handler()
+		handler(s)
 	})
 }
 

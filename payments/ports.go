@@ -104,7 +104,8 @@ type Store interface {
 	// Throttle halves the rate of the account's budget, which then grows back to the setting; Stripe said 429. Several in one second are
 	// one. Without a rate set it does nothing. No other codes.
 	Throttle(ctx context.Context, a Account) error
-	// Extend moves the end of a lease to now + lease; with submitting it commits last_submit_at before a send. CodeTicketLost.
+	// Extend moves the end of a lease to now + lease and writes the claim's Abandoned, to which one is added should this owner vanish; with
+	// submitting it commits last_submit_at before a send. CodeTicketLost.
 	Extend(ctx context.Context, c Claim, lease time.Duration, submitting bool) (Claim, error)
 	// Record writes an outcome, its timeline entry and its event, and deletes the ticket or sets its next due time, only if the claim's
 	// token is still in the ticket. CodeTicketLost: it is not, and nothing was written.

@@ -54,6 +54,8 @@ type Processor struct {
 	OnStep func(Step, ID)
 	// NoTries, when set, reports that nothing but probes is sent to an account now: a probe that could not leave costs no try.
 	NoTries func(Account) bool
+	// Aside, when set, is where this claim's owner waits while Stripe's records are read.
+	Aside Aside
 	// OnObservation, when set, is told of every answer, for metrics and logs.
 	OnObservation func(Payment, Observation)
 }
@@ -166,6 +168,11 @@ func (p *Processor) outlastsCall(c Claim, now time.Time) bool {
 
 // look asks Stripe's records, and sends again under the same key when they show that nothing is there yet.
 func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error) {
+	abandoned := c.Abandoned
+	c, err := p.stepAside(ctx, c)
+	if err != nil {
+		return Transition{}, c, err
+	}
 	extend := func() error {
 		next, err := p.Store.Extend(ctx, c, p.Lease, false)
 		if err == nil {
@@ -188,6 +195,9 @@ func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error
 	})
 	if lost != nil {
 		return Transition{}, c, lost
+	}
+	if c, err = p.stepBack(ctx, c, abandoned); err != nil {
+		return Transition{}, c, err
 	}
 	t, err := p.decide(ctx, c, o)
 	if err != nil || !t.ThenSend {

@@ -207,7 +207,20 @@ func (b *storeBench) extend() {
 		b.t.Errorf("stored before a send: %+v", p)
 	}
 	b.Advance(lease)
+	again := b.takeOne()
+	if again.Abandoned != 1 {
+		b.t.Errorf("after the lease: %+v", again)
+	}
+	again.Abandoned = 4
+	if next, err = b.Store.Extend(b.ctx, again, lease, false); err != nil || next.Abandoned != 4 {
+		b.t.Fatalf("Extend with a count: %+v, %v", next, err)
+	}
+	again.Abandoned = 0
+	if _, err = b.Store.Extend(b.ctx, again, lease, true); err != nil {
+		b.t.Fatal(err)
+	}
+	b.Advance(lease)
 	if c := b.takeOne(); c.Abandoned != 1 {
-		b.t.Errorf("after the lease: %+v", c)
+		b.t.Errorf("after the lease of one whose count was written anew: %+v", c)
 	}
 }
