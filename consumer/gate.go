@@ -13,8 +13,8 @@ import (
 type gate struct {
 	mu     sync.Mutex
 	inside int
-	closed bool      // one is inside alone
-	since  time.Time // it is closed
+	closed bool        // one is inside alone
+	stint  *time.Timer // ends the time in which one alone follows another
 	many   []*gateWaiter
 	alone  []*gateWaiter
 }
@@ -87,9 +87,13 @@ func (g *gate) giveUp(w *gateWaiter) {
 func (g *gate) leaveAlone() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.alone) > 0 && time.Since(g.since) < aloneStint {
-		g.openAloneLocked()
-		return
+	select {
+	case <-g.stint.C:
+	default:
+		if len(g.alone) > 0 {
+			g.openAloneLocked()
+			return
+		}
 	}
 	g.closed = false
 	g.letInLocked()
@@ -109,7 +113,7 @@ func (g *gate) nextLocked() {
 	if g.closed || g.inside > 0 || len(g.alone) == 0 {
 		return
 	}
-	g.closed, g.since = true, time.Now()
+	g.closed, g.stint = true, time.NewTimer(aloneStint)
 	g.openAloneLocked()
 }
 
