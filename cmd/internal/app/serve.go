@@ -179,8 +179,9 @@ func (v *service) connectStripe(ctx context.Context) error {
 	s := v.settings
 	err := retry(ctx, v.log, "Stripe", payments.Retryable, func() (err error) {
 		v.accounts, err = stripe.NewAccounts(ctx, stripe.Options{
-			Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: s.StripeTimeout, MaxConns: 2 * s.Concurrency, // as many as send may look up beside them
-			Logger: v.log,
+			Key: s.StripeKey, URL: s.StripeURL, AccountID: s.StripeAccount, Namespace: s.Namespace, Timeout: s.StripeTimeout,
+			MaxConns: 2 * s.Concurrency, // as many as send may look up beside them
+			Logger:   v.log,
 		}, TenantWays(v.store))
 		return err
 	})
