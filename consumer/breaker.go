@@ -40,6 +40,7 @@ const (
 //	   └───────────────────────────────good───────────────────────────────┘
 type breakers struct {
 	first, most time.Duration
+	patience    time.Duration // with a probe: then another is sent. No call lasts so long, but a handler may hang
 	row         int
 	clock       payments.Clock
 	random      func(int64) int64
@@ -73,10 +74,10 @@ type breaker struct {
 	asked   map[payments.Lane]time.Time // when a ticket for a probe was last looked for
 }
 
-// newBreakers returns breakers for payments that may have so many tries, with that back-off.
-func newBreakers(tries int, backoff payments.Backoff, clock payments.Clock, random func(int64) int64, events breakerEvents) *breakers {
+// newBreakers returns breakers for payments that may have so many tries, with that back-off, and that lease.
+func newBreakers(tries int, backoff payments.Backoff, lease time.Duration, clock payments.Clock, random func(int64) int64, events breakerEvents) *breakers {
 	b := &breakers{
-		first: pauseFirst, most: pauseMost, clock: clock, random: random, events: events, of: map[payments.Account]*breaker{},
+		first: pauseFirst, most: pauseMost, patience: lease, clock: clock, random: random, events: events, of: map[payments.Account]*breaker{},
 		row: max(1, min(breakerRow, tries-1)), // opened before the first payment has spent its last try
 	}
 	if backoff.Max > 0 {
@@ -189,9 +190,10 @@ func (b *breakers) ofLocked(a payments.Account) *breaker {
 
 // pass is the leave to probe an account. A nil pass is that of an account that works.
 type pass struct {
-	all *breakers
-	of  *breaker
-	id  payments.ID // what is sent
+	all   *breakers
+	of    *breaker
+	since time.Time
+	id    payments.ID // what is sent
 }
 
 // enter asks for leave to send to the account. With its breaker open there is none; when its pause is over, for one at a time, who must end the pass.
@@ -202,17 +204,23 @@ func (b *breakers) enter(a payments.Account) (p *pass, ok bool) {
 	if c == nil || c.circuit.IsClosed() {
 		return nil, true
 	}
-	if !c.readyLocked(b.clock.Now()) {
+	now := b.clock.Now()
+	if !c.readyLocked(now, b.patience) {
 		return nil, false
 	}
 	c.circuit.HalfOpen()
-	c.probe = &pass{all: b, of: c}
+	c.probe = &pass{all: b, of: c, since: now}
 	return c.probe, true
 }
 
-func (c *breaker) readyLocked(now time.Time) bool {
+func (c *breaker) readyLocked(now time.Time, patience time.Duration) bool {
+	if c.probe != nil {
+		if probing := now.Sub(c.probe.since); probing >= 0 && probing <= patience {
+			return false
+		}
+	}
 	early := now.Before(c.until) && c.until.Sub(now) <= pauseMost // a clock that was set back keeps nobody waiting
-	return c.probe == nil && !c.circuit.IsClosed() && !early
+	return !c.circuit.IsClosed() && !early
 }
 
 // with says which payment the probe is.
@@ -262,7 +270,7 @@ func (b *breakers) ready(l payments.Lane, most int) (accounts []payments.Account
 	now := b.clock.Now()
 	var list []*breaker
 	for _, c := range b.of {
-		if c.readyLocked(now) {
+		if c.readyLocked(now, b.patience) {
 			list = append(list, c)
 		}
 	}

@@ -18,11 +18,13 @@ type watched struct {
 	n    int
 }
 
+const testLease = 45 * time.Second
+
 var testBackoff = payments.Backoff{First: 500 * time.Millisecond, Max: 5 * time.Minute}
 
 func watch(t *testing.T, tries int, backoff payments.Backoff) *watched {
 	v := &watched{t: t}
-	v.breakers = newBreakers(tries, backoff, systemClock{}, func(int64) int64 { return 0 }, breakerEvents{
+	v.breakers = newBreakers(tries, backoff, testLease, systemClock{}, func(int64) int64 { return 0 }, breakerEvents{
 		opened: func(a payments.Account, _ payments.Observation, pause time.Duration) {
 			v.told = append(v.told, fmt.Sprint(a.ID, " opened ", pause))
 		},
@@ -271,6 +273,38 @@ func TestProbeWithoutAnswer(t *testing.T) {
 	})
 }
 
+// A probe whose handler hangs is followed by another after a lease; should the first be answered after all, that says nothing.
+func TestProbeThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := watch(t, 20, testBackoff)
+		v.see(payments.ObservedUnclear, 5)
+		time.Sleep(time.Second)
+		hanging, ok := v.enter(testAccount)
+		hanging.with(payments.NewID("acme", "hangs"))
+		time.Sleep(testLease)
+		if _, early := v.enter(testAccount); !ok || early || len(v.ready(payments.LaneInteractive, 9)) > 0 {
+			t.Fatal("a second probe while the first may still be answered")
+		}
+		time.Sleep(time.Millisecond)
+		if ready := v.ready(payments.LaneInteractive, 9); len(ready) != 1 {
+			t.Fatalf("ready: %v", ready)
+		}
+		next, ok := v.enter(testAccount)
+		if !ok {
+			t.Fatal("a probe that hangs is the last one")
+		}
+		next.with(payments.NewID("acme", "next"))
+		hanging.end()
+		v.seeFor("hangs", payments.ObservedAnswer)
+		if !v.holds(testAccount) {
+			t.Fatal("the answer to a probe that was given up closed the breaker")
+		}
+		v.seeFor("next", payments.ObservedAnswer)
+		v.mustHold(false)
+	})
+}
+
 // With hundreds of accounts each has its turn.
 func TestReadyTakesTurns(t *testing.T) {
 	t.Parallel()
@@ -307,7 +341,7 @@ func TestBreakerSettings(t *testing.T) {
 		{1, 150 * time.Millisecond, 1, 37500*time.Microsecond + 1, 150 * time.Millisecond},
 		{20, 0, 5, time.Second, time.Minute},
 	} {
-		b := newBreakers(c.tries, payments.Backoff{Max: c.max}, systemClock{}, nil, breakerEvents{})
+		b := newBreakers(c.tries, payments.Backoff{Max: c.max}, testLease, systemClock{}, nil, breakerEvents{})
 		if b.row != c.row || b.first != c.first || b.most != c.most {
 			t.Errorf("%+v: %d, %v, %v", c, b.row, b.first, b.most)
 		}

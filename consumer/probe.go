@@ -13,7 +13,7 @@ const accountsAtOnce = 4
 // guard gives the worker its circuit breakers: they hear every answer of Stripe.
 func (w *Worker) guard() {
 	processor := *w.Processor
-	w.breakers = newBreakers(processor.TriesMax, processor.Backoff, w.Clock, w.Random, breakerEvents{opened: w.breakerOpened, failed: w.probeFailed, closed: w.breakerClosed})
+	w.breakers = newBreakers(processor.TriesMax, processor.Backoff, w.Lease, w.Clock, w.Random, breakerEvents{opened: w.breakerOpened, failed: w.probeFailed, closed: w.breakerClosed})
 	told := processor.OnObservation
 	processor.OnObservation = func(p payments.Payment, o payments.Observation) {
 		w.breakers.observed(p, o)

@@ -22,6 +22,7 @@ func (v *Worker) observer() consumer.Observer {
 		Message: func(payments.Lane, string) { v.Worked() },
 		Settled: func(payments.Lane, payments.Settlement, time.Duration) { v.Worked() },
 		Taken:   func(payments.Lane, int) { v.Worked() },
+		Breaker: func(_ payments.Account, open bool) { v.Tripped.Store(open) },
 	}
 }
 

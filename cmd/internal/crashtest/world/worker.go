@@ -100,6 +100,7 @@ type Worker struct {
 	drain     time.Duration
 	Mark      *mark.Gate // nil: it is not marked
 	keeper    *mark.Keeper
+	Tripped   atomic.Bool  // it sends nothing but probes
 	Looks     atomic.Int64 // how often the database was compared with its mark
 }
 
