@@ -21,14 +21,14 @@ func TestResolveGoesByTheStoresTime(t *testing.T) {
 			t.Fatalf("%d taken", len(taken))
 		}
 		resolve := func() error {
-			_, err := s.Resolve(t.Context(), "acme", owned.Payment.ID, payments.StatusNeedsReview, ada)
+			_, err := s.Resolve(t.Context(), "acme", owned.Payment.ID, payments.StatusSucceeded, ada)
 			return err
 		}
 		if err := resolve(); payments.ErrorCode(err) != payments.CodeInvalid {
 			t.Errorf("%s apart, while its worker has it: %v", apart, err)
 		}
 		b.clock.Advance(2 * time.Minute) // its worker is gone
-		if err := resolve(); err != nil || b.find(owned).Status != payments.StatusNeedsReview {
+		if err := resolve(); err != nil || b.find(owned).Status != payments.StatusSucceeded {
 			t.Errorf("%s apart, once nobody has it: %v", apart, err)
 		}
 	}

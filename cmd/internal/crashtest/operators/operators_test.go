@@ -194,7 +194,7 @@ func (c *crew) resolve(ctx context.Context) (what string, done bool) {
 	if !ok {
 		return "resolve", false
 	}
-	as := []payments.Status{payments.StatusUnknown, payments.StatusWaiting, payments.StatusNeedsReview, payments.StatusCanceled}[c.dice.n(4)]
+	as := []payments.Status{payments.StatusUnknown, payments.StatusWaiting, payments.StatusCanceled}[c.dice.n(3)]
 	if as == payments.StatusCanceled && (o.Present || p.Status != payments.StatusReceived && p.Status != payments.StatusWaiting) {
 		return "resolve", false
 	}
