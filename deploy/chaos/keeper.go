@@ -1,17 +1,9 @@
 package chaos
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
-	"time"
+
+	"github.com/oncepay/oncepay/deploy/guard"
 )
 
 // keeperScript reads lines until the parent's end of the pipe closes:
@@ -41,74 +33,19 @@ done
 `
 
 // Keeper outlives this process by as long as it takes to clean up after it. Its methods may be called from any goroutine.
-type Keeper struct {
-	mu   sync.Mutex
-	pipe *os.File // nil once closed
-	cmd  *exec.Cmd
-}
+type Keeper struct{ guard *guard.Guard }
 
 // NewKeeper starts a keeper.
 func NewKeeper() (*Keeper, error) {
-	r, w, err := os.Pipe()
+	g, err := guard.Start("oncepay-keeper", keeperScript)
 	if err != nil {
-		return nil, fmt.Errorf("keeper: %w", err)
+		return nil, err
 	}
-	defer r.Close()
-	cmd := exec.Command("/bin/sh", "-c", keeperScript, "oncepay-keeper")
-	cmd.Stdin, cmd.Dir = r, "/"
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:" + os.Getenv("PATH"), "LC_ALL=C"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		w.Close()
-		return nil, fmt.Errorf("keeper: %w", err)
-	}
-	return &Keeper{pipe: w, cmd: cmd}, nil
-}
-
-func (k *Keeper) tell(line string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.pipe == nil {
-		return errors.New("keeper is closed")
-	}
-	_, err := k.pipe.WriteString(line + "\n")
-	return err
+	return &Keeper{g}, nil
 }
 
 // TempDir makes a directory that is gone when the keeper is.
-func (k *Keeper) TempDir(prefix string) (string, error) {
-	parent := os.TempDir()
-	if strings.Contains(parent, "\n") {
-		return "", fmt.Errorf("directory %q: a line break in the name is not supported", parent)
-	}
-	var b [8]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
-	}
-	dir, err := filepath.Abs(filepath.Join(parent, prefix+hex.EncodeToString(b[:])))
-	if err != nil {
-		return "", err
-	}
-	if err := k.tell("temp " + dir); err != nil {
-		return "", err
-	}
-	return dir, os.Mkdir(dir, 0o700)
-}
+func (k *Keeper) TempDir(prefix string) (string, error) { return k.guard.TempDir(os.TempDir(), prefix) }
 
 // Close ends the keeper and waits for it: temporary directories are gone then. It may be called again.
-func (k *Keeper) Close() error {
-	k.mu.Lock()
-	pipe := k.pipe
-	k.pipe = nil
-	k.mu.Unlock()
-	if pipe == nil {
-		return nil
-	}
-	pipe.Close()
-	timer := time.AfterFunc(20*time.Second, func() { _ = k.cmd.Process.Kill() })
-	defer timer.Stop()
-	if err := k.cmd.Wait(); err != nil {
-		return fmt.Errorf("keeper: %w", err)
-	}
-	return nil
-}
+func (k *Keeper) Close() error { return k.guard.Close() }

@@ -216,7 +216,7 @@ func (p *Process) Stop() error {
 		return fmt.Errorf("%s does not run", p.spec.Name)
 	}
 	pid := p.run.command.Process.Pid
-	if err := p.keeper.tell(fmt.Sprint("stopped ", pid)); err != nil {
+	if err := p.keeper.guard.Tell(fmt.Sprint("stopped ", pid)); err != nil {
 		return err
 	}
 	p.stopped = true
@@ -242,7 +242,7 @@ func (p *Process) goesOn() {
 	defer p.mu.Unlock()
 	if p.stopped {
 		p.stopped = false
-		_ = p.keeper.tell(fmt.Sprint("going ", p.run.command.Process.Pid))
+		_ = p.keeper.guard.Tell(fmt.Sprint("going ", p.run.command.Process.Pid))
 	}
 }
 

@@ -28,11 +28,9 @@ type childSpec struct {
 // start starts the process from a goroutine that keeps its thread until the
 // process is gone, because Linux ties the parent-death signal to that thread.
 func (w *watcher) start(spec childSpec) (*child, error) {
-	w.mu.Lock()
-	pipe := w.pipe
-	w.mu.Unlock()
-	if pipe == nil {
-		return nil, os.ErrClosed
+	pipe, err := w.Pipe()
+	if err != nil {
+		return nil, err
 	}
 	cmd := exec.Command("/bin/sh", append([]string{"-c", reportScript, spec.kind}, spec.argv...)...)
 	cmd.Dir = spec.dir
@@ -54,7 +52,7 @@ func (w *watcher) start(spec childSpec) (*child, error) {
 			return
 		}
 		c.err = cmd.Wait()
-		_ = w.tell("done") // a closed watcher needs no word
+		_ = w.Tell("done") // a closed watcher needs no word
 		close(c.exited)
 	}()
 	if err := <-started; err != nil {

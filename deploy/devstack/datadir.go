@@ -117,7 +117,7 @@ func isDataDir(dir string) (bool, error) {
 // initialise creates the cluster beside dir and renames it into place, so that
 // dir is either absent, empty or complete.
 func initialise(ctx context.Context, w *watcher, bin binaries, as account, dir string, fast bool) error {
-	staging, err := w.tempDir(filepath.Dir(dir), ".oncepay-init-")
+	staging, err := w.TempDir(filepath.Dir(dir), ".oncepay-init-")
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func initialise(ctx context.Context, w *watcher, bin binaries, as account, dir s
 		return err
 	}
 	secret := staging + ".password"
-	if err := w.tell("temp " + secret); err != nil {
+	if err := w.Tell("temp " + secret); err != nil {
 		return err
 	}
 	if err := writePrivate(secret, password, as); err != nil {

@@ -49,7 +49,7 @@ func actAsParent(mode string) {
 		os.Exit(1)
 	}
 	store := strings.TrimSuffix(n.options.StoreDir, "/")
-	fmt.Println("ready", p.Pid(), p.watch.cmd.Process.Pid, p.DataDir(), p.sockets, store)
+	fmt.Println("ready", p.Pid(), p.watch.Pid(), p.DataDir(), p.sockets, store)
 	switch mode {
 	case "wait":
 		select {}

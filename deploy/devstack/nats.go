@@ -87,7 +87,7 @@ func (n *NATS) open(options NATSOptions) (err error) {
 		if err != nil {
 			return err
 		}
-		if store, err = n.watch.tempDir(parent, "oncepay-nats-"); err != nil {
+		if store, err = n.watch.TempDir(parent, "oncepay-nats-"); err != nil {
 			return err
 		}
 	} else {
@@ -213,7 +213,7 @@ func (n *NATS) Close() error {
 	if n.watch == nil {
 		return nil
 	}
-	return n.watch.close()
+	return n.watch.Close()
 }
 
 // natsLog keeps the errors of one server to explain a failed start, and nothing

@@ -96,7 +96,7 @@ func (p *Postgres) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.sockets, err = p.watch.tempDir(parent, "oncepay-pg-"); err != nil {
+	if p.sockets, err = p.watch.TempDir(parent, "oncepay-pg-"); err != nil {
 		return err
 	}
 	if err := p.as.own(p.sockets); err != nil {
@@ -234,7 +234,7 @@ func (p *Postgres) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
-	err := errors.Join(p.stop(ctx, sig), p.watch.close())
+	err := errors.Join(p.stop(ctx, sig), p.watch.Close())
 	p.lock.release()
 	return err
 }

@@ -1,18 +1,6 @@
 package devstack
 
-import (
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
-	"time"
-)
+import "github.com/oncepay/oncepay/deploy/guard"
 
 // watchScript reads lines until the parent's end of the pipe closes:
 //
@@ -70,81 +58,13 @@ done
 const reportScript = `echo "$0 $$" >&3; exec "$@" 3>&-`
 
 // watcher outlives the parent by just as long as it takes to clean up after it.
-type watcher struct {
-	mu   sync.Mutex
-	pipe *os.File // nil once closed
-	cmd  *exec.Cmd
-}
+type watcher struct{ *guard.Guard }
 
 // startWatcher starts a watcher that stops postmasters with stop ("INT", "QUIT").
 func startWatcher(stop string) (*watcher, error) {
-	r, w, err := os.Pipe()
+	g, err := guard.Start("oncepay-watcher", watchScript, stop)
 	if err != nil {
-		return nil, fmt.Errorf("watcher: %w", err)
+		return nil, err
 	}
-	defer r.Close()
-	cmd := exec.Command("/bin/sh", "-c", watchScript, "oncepay-watcher", stop)
-	cmd.Stdin = r
-	cmd.Dir = "/"
-	cmd.Env = []string{"PATH=" + toolPath(), "LC_ALL=C"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		w.Close()
-		return nil, fmt.Errorf("watcher: %w", err)
-	}
-	return &watcher{pipe: w, cmd: cmd}, nil
-}
-
-// toolPath is where rm, sleep and ps are, also when PATH is empty.
-func toolPath() string {
-	path := "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-	if own := os.Getenv("PATH"); own != "" {
-		path += ":" + own
-	}
-	return path
-}
-
-func (w *watcher) tell(line string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.pipe == nil {
-		return errors.New("watcher is closed")
-	}
-	_, err := w.pipe.WriteString(line + "\n")
-	return err
-}
-
-// tempDir makes a directory that is gone when the watcher is. The watcher learns
-// the name first; it is random enough to be nobody else's.
-func (w *watcher) tempDir(parent, prefix string) (string, error) {
-	if strings.ContainsAny(parent, "\n") {
-		return "", fmt.Errorf("directory %q: a line break in the name is not supported", parent)
-	}
-	var b [8]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
-	}
-	dir := filepath.Join(parent, prefix+hex.EncodeToString(b[:]))
-	if err := w.tell("temp " + dir); err != nil {
-		return "", err
-	}
-	return dir, os.Mkdir(dir, 0o700)
-}
-
-// close ends the watcher and waits for it: temporary directories are gone then.
-func (w *watcher) close() error {
-	w.mu.Lock()
-	pipe := w.pipe
-	w.pipe = nil
-	w.mu.Unlock()
-	if pipe == nil {
-		return nil
-	}
-	pipe.Close()
-	timer := time.AfterFunc(20*time.Second, func() { _ = w.cmd.Process.Kill() })
-	defer timer.Stop()
-	if err := w.cmd.Wait(); err != nil {
-		return fmt.Errorf("watcher: %w", err)
-	}
-	return nil
+	return &watcher{g}, nil
 }

@@ -37,7 +37,7 @@ func TestWatcherStopsWhatStillRuns(t *testing.T) {
 			}
 			var dirs []string
 			for range 2 {
-				dir, err := w.tempDir(parent, "x-")
+				dir, err := w.TempDir(parent, "x-")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,7 +67,7 @@ func TestWatcherStopsWhatStillRuns(t *testing.T) {
 			if _, err := heard.Read(make([]byte, 8)); err != nil { // its traps are set
 				t.Fatal(err)
 			}
-			if err := w.close(); err != nil {
+			if err := w.Close(); err != nil {
 				t.Fatal(err)
 			}
 			select {
@@ -89,7 +89,7 @@ func TestWatcherStopsWhatStillRuns(t *testing.T) {
 			if gone(parent) {
 				t.Error("too much was removed")
 			}
-			if err := w.tell("done"); err == nil {
+			if err := w.Tell("done"); err == nil {
 				t.Error("a closed watcher listens")
 			}
 		})
