@@ -53,6 +53,9 @@ func NewProcess(spec Spec, keeper *Keeper) *Process { return &Process{spec: spec
 // Name is the name it was given.
 func (p *Process) Name() string { return p.spec.Name }
 
+// ErrEnded is the error of a Start during which the process was ended: by whoever else acts on it, or by itself (OwnEnds).
+var ErrEnded = errors.New("ended while it started")
+
 // Start starts the process unless it runs, and returns once it is ready. One that ends by itself meanwhile is started again, as whatever looks
 // after it in production would; OwnEnds tells.
 func (p *Process) Start(ctx context.Context) error {
@@ -72,7 +75,7 @@ func (p *Process) Start(ctx context.Context) error {
 		asked := r.asked
 		p.mu.Unlock()
 		if asked {
-			return fmt.Errorf("%s was ended while it started", p.spec.Name)
+			return fmt.Errorf("%s: %w", p.spec.Name, ErrEnded)
 		}
 		select {
 		case <-time.After(200 * time.Millisecond):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,7 +104,9 @@ func (c *chaosRun) startAgain(ctx context.Context, names []string) error {
 	if !slices.Contains(names, nameStripe) {
 		return nil
 	}
-	if err := c.startAll(ctx, names); err != nil {
+	if err := c.startAll(ctx, names); errors.Is(err, chaos.ErrEnded) {
+		return nil // by another event, which starts it again
+	} else if err != nil {
 		return err
 	}
 	return c.sim.apply(ctx) // it has forgotten what it was told to do wrong
