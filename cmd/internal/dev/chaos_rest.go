@@ -8,18 +8,21 @@ import (
 
 // headway tells a run that works off its backlog, however long that takes, from one that stands still.
 type headway struct {
-	least int64     // that was ever left to do
-	since time.Time // nothing less has been
+	patience time.Duration
+	least    int64     // that was ever left to do
+	since    time.Time // nothing less has been
 }
 
-func newHeadway(now time.Time) *headway { return &headway{least: math.MaxInt64, since: now} }
+func newHeadway(now time.Time, patience time.Duration) *headway {
+	return &headway{patience: patience, least: math.MaxInt64, since: now}
+}
 
 // note takes what is left to do, and reports whether it has not become less for too long.
 func (h *headway) note(left int64, now time.Time) (stuck bool) {
 	if left < h.least {
 		h.least, h.since = left, now
 	}
-	return now.Sub(h.since) > settleMax
+	return now.Sub(h.since) > h.patience
 }
 
 // sayEvery is how often a run that waits tells how far it is.
@@ -42,7 +45,7 @@ func (c *chaosRun) awaitEnd(ctx context.Context, produced <-chan struct{}) error
 func (c *chaosRun) awaitRest(ctx context.Context, leftToDo func(context.Context) (string, error)) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	way, said := newHeadway(time.Now()), time.Now()
+	way, said := newHeadway(time.Now(), settleMax), time.Now()
 	calm, last := 0, ""
 	for calm < 2 {
 		select {

@@ -53,7 +53,7 @@ type demo struct {
 	endedAt   time.Time
 }
 
-// Times of a demo: restMax is how long it may take to come to rest after the last publication.
+// Times of a demo: restMax is how long it may make no headway after the last publication.
 const (
 	restMax  = 45 * time.Second
 	pollRest = 100 * time.Millisecond
@@ -202,7 +202,7 @@ func (d *demo) run(ctx context.Context, stderr *os.File) (err error) {
 	tick := time.NewTicker(pollRest)
 	defer tick.Stop()
 	killAt := []int{d.options.Intents / 3, d.options.Intents * 2 / 3}
-	var deadline <-chan time.Time
+	var way *headway // since everything is published
 	for {
 		select {
 		case <-ctx.Done():
@@ -212,16 +212,18 @@ func (d *demo) run(ctx context.Context, stderr *os.File) (err error) {
 				return err
 			}
 		case <-published:
-			published, deadline = nil, time.After(restMax)
-		case <-deadline:
-			// What is still open now is a finding of the proof, not a reason to say nothing.
-			return d.rest(ctx, progress)
+			published, way = nil, newHeadway(time.Now(), restMax)
 		case <-tick.C:
 			settled, err := d.settled(ctx)
 			if err != nil {
 				return err
 			}
 			progress.Set(settled)
+			if way != nil && way.note(int64(d.options.Intents-settled), time.Now()) {
+				// What is still open now is a finding of the proof, not a reason to say nothing.
+				progress.Note(fmt.Sprintf("no payment was settled for %s; what is still open counts as lost", restMax))
+				return d.rest(ctx, progress)
+			}
 			if len(killAt) > 0 && settled >= killAt[0] {
 				killAt = killAt[1:]
 				if err := d.killOne(ctx, progress); err != nil {

@@ -75,7 +75,7 @@ type Run struct {
 	Events []Event
 }
 
-// Verdict counts what went wrong. A run is good when Good is true; Findings say what was found, one line each, at most 50.
+// Verdict counts what went wrong. A run is good when Good is true; Findings say what was found, one line each, the first 50.
 type Verdict struct {
 	DoubleCharges  int // charges beyond the first of an intent
 	Unattributed   int // charges that no intent asked for
@@ -96,8 +96,11 @@ const findingsMax = 50
 
 func (v *Verdict) find(count *int, format string, args ...any) {
 	*count++
-	if len(v.Findings) < findingsMax {
+	switch {
+	case len(v.Findings) < findingsMax:
 		v.Findings = append(v.Findings, fmt.Sprintf(format, args...))
+	case len(v.Findings) == findingsMax:
+		v.Findings = append(v.Findings, "and more")
 	}
 }
 
