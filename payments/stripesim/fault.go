@@ -3,7 +3,9 @@ package stripesim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -75,7 +77,7 @@ func faultKind(name string) string {
 	return kind
 }
 
-var errFault = errors.New("unknown fault: see the simulator's documentation for the list")
+var errFault = errors.New("unknown fault: must be slow:MILLISECONDS or one of " + strings.Join(slices.Sorted(maps.Keys(faultNames)), ", "))
 
 func parseFault(name string) (fault, error) {
 	if faultNames[name] {

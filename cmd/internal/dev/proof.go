@@ -119,7 +119,11 @@ func round(v float64) float64 {
 func (p *Proof) lines() []string {
 	verdict := []string{"PROVED: every intent was charged once or has its visible refusal;", "        nothing was charged twice, and nothing is lost."}
 	if !p.Holds {
-		verdict = []string{"NOT PROVED: see the findings above.", "            oncepay-dev demo --seed " + strconv.FormatUint(p.Seed, 10) + " draws the same again."}
+		verdict = []string{"NOT PROVED: see the findings above.", "            oncepay-dev demo --seed " + strconv.FormatUint(p.Seed, 10) + " draws the same again"}
+		if payments.SabotageBuild {
+			verdict[1] += ", from a build with -tags sabotage"
+		}
+		verdict[1] += "."
 	}
 	lines := []string{
 		"",
