@@ -56,6 +56,7 @@ type loner struct {
 	w        *Worker
 	queued   *gateWaiter
 	patience *time.Timer
+	beside   bool // its patience has ended
 	leave    func()
 	left     chan struct{} // closed once it works aside, or has ended
 	once     sync.Once
@@ -64,22 +65,25 @@ type loner struct {
 // Leave implements payments.Aside. Its place was that of whoever waits for it to leave.
 func (l *loner) Leave() { l.once.Do(func() { close(l.left) }) }
 
-// Return implements payments.Aside. Who comes again because ctx has ended keeps its turn. When its patience ends it goes in beside the others.
+// Return implements payments.Aside. Who comes again because ctx has ended keeps its turn. When its patience ends it goes in beside the others,
+// and does not ask to be alone again: several who did, by turns, would keep everybody out for as long as a handler hangs.
 func (l *loner) Return(ctx context.Context) bool {
-	if l.queued == nil {
+	if l.queued == nil && !l.beside {
 		l.queued, l.patience = l.w.gate.queueAlone(), time.NewTimer(alonePatience*l.w.Lease)
 	}
-	select {
-	case <-l.queued.open:
-		l.leave = l.w.gate.leaveAlone
-		return true
-	case <-ctx.Done():
-		return false
-	case <-l.patience.C:
+	if !l.beside {
+		select {
+		case <-l.queued.open:
+			l.leave = l.w.gate.leaveAlone
+			return true
+		case <-ctx.Done():
+			return false
+		case <-l.patience.C:
+		}
+		l.w.Log.Error("a handler in this process hangs; payments that should be worked on alone are worked on beside it")
+		l.w.gate.giveUp(l.queued)
+		l.queued, l.beside = nil, true
 	}
-	l.w.Log.Error("a handler in this process hangs; payments that should be worked on alone are worked on beside it")
-	l.w.gate.giveUp(l.queued)
-	l.queued = nil
 	if !l.w.gate.enter(ctx, 1) {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
@@ -109,8 +110,8 @@ func TestSuspectsAreLookedUpAside(t *testing.T) {
 	stop := r.startDue()
 	waitFor(t, "all look-ups", func() bool { return listing.readers.Load() == 5 })
 	for _, id := range suspects {
-		if n := r.abandoned(id); n >= payments.AbandonedAlone-1 {
-			t.Errorf("a ticket counts %d while it is looked up", n)
+		if n := r.abandoned(id); n != payments.AbandonedAlone {
+			t.Errorf("a ticket counts %d while it is looked up, and one more for the next owner", n)
 		}
 	}
 	if !r.gate.enter(t.Context(), 1) {
@@ -157,4 +158,45 @@ func TestLookUpsEndWithTheDrain(t *testing.T) {
 	if r.slots.inUse() != 0 || r.gate.inside != 0 || r.gate.closed || len(r.looking) != 0 || r.store.outcomes() != 6 {
 		t.Errorf("left over: %d slots, %d places, closed %v, %d who look; %d outcomes", r.slots.inUse(), r.gate.inside, r.gate.closed, len(r.looking), r.store.outcomes())
 	}
+}
+
+// While a handler hangs nobody can be alone. Those who wait for it begin at different times and give up one after the other: then everybody is let in,
+// and they keep nobody out again.
+func TestLonersBesideAHandlerThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		r.gate.enter(ctx, 1) // and hangs
+		loners, back := make([]*loner, 3), make(chan bool, 3)
+		for i := range loners {
+			l := &loner{w: r.Worker, left: make(chan struct{})}
+			loners[i] = l
+			l.Leave()
+			go func() {
+				for in := false; !in && ctx.Err() == nil; { // as payments.Processor comes back
+					bounded, cancel := context.WithTimeout(ctx, r.Lease/3)
+					in = l.Return(bounded)
+					cancel()
+				}
+				back <- ctx.Err() == nil
+			}()
+			time.Sleep(r.Lease)
+		}
+		entered := make(chan bool, 1)
+		go func() { entered <- r.gate.enter(ctx, 1) }()
+		time.Sleep((alonePatience + 1) * r.Lease)
+		synctest.Wait()
+		if len(entered) != 1 || len(back) != len(loners) {
+			t.Fatalf("%d newcomers and %d of %d who would be alone were let in", len(entered), len(back), len(loners))
+		}
+		for _, l := range loners {
+			l.end()
+		}
+		r.gate.leave(1)
+		if r.gate.inside != 1 || r.gate.closed || len(r.gate.alone)+len(r.gate.many) != 0 {
+			t.Errorf("left over: %d places, closed %v, %d and %d waiting", r.gate.inside, r.gate.closed, len(r.gate.alone), len(r.gate.many))
+		}
+	})
 }

@@ -40,7 +40,7 @@ const (
 //	   └───────────────────────────────good───────────────────────────────┘
 type breakers struct {
 	first, most time.Duration
-	patience    time.Duration // with a probe: then another is sent. No call lasts so long, but a handler may hang
+	patience    time.Duration // with a probe: then another is sent. No call lasts so long, but a listing may, and a handler may hang
 	row         int
 	clock       payments.Clock
 	random      func(int64) int64
@@ -71,6 +71,7 @@ type breaker struct {
 	until   time.Time                   // no probe before
 	closed  time.Time                   // when it last was closed again
 	probe   *pass                       // who probes
+	slow    []*pass                     // probes that were followed by another before they ended
 	asked   map[payments.Lane]time.Time // when a ticket for a probe was last looked for
 }
 
@@ -102,7 +103,9 @@ func (b *breakers) observed(p payments.Payment, o payments.Observation) {
 	switch c.circuit.State() {
 	case circuitbreaker.OpenState: // it was on its way when the breaker opened
 	case circuitbreaker.HalfOpenState:
-		if c.probe == nil || c.probe.id != p.ID {
+		// A listing can last much longer than a lease: where only that is due, nobody who probes would be answered as the last one.
+		late := health == payments.HealthGood && slices.ContainsFunc(c.slow, func(s *pass) bool { return s.id == p.ID })
+		if !late && (c.probe == nil || c.probe.id != p.ID) {
 			return
 		}
 		c.probe = nil
@@ -113,7 +116,7 @@ func (b *breakers) observed(p payments.Payment, o payments.Observation) {
 			return
 		}
 		c.circuit.RecordSuccess()
-		c.row, c.unlucky, c.closed = 0, nil, now
+		c.row, c.unlucky, c.slow, c.closed = 0, nil, nil, now
 		b.events.closed(c.account, now.Sub(c.since))
 	default:
 		b.countLocked(c, p.ID, o, health, now)
@@ -209,6 +212,9 @@ func (b *breakers) enter(a payments.Account) (p *pass, ok bool) {
 		return nil, false
 	}
 	c.circuit.HalfOpen()
+	if c.probe != nil {
+		c.slow = append(c.slow, c.probe)
+	}
 	c.probe = &pass{all: b, of: c, since: now}
 	return c.probe, true
 }
@@ -240,6 +246,7 @@ func (p *pass) end() {
 		if p.of.probe == p {
 			p.of.probe = nil
 		}
+		p.of.slow = slices.DeleteFunc(p.of.slow, func(s *pass) bool { return s == p })
 	}
 }
 

@@ -305,6 +305,31 @@ func TestProbeThatHangs(t *testing.T) {
 	})
 }
 
+// Where all that is due are look-ups, each can last longer than a lease and is followed by another: the first that is answered well closes the breaker.
+func TestProbesThatAreSlow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := watch(t, 20, testBackoff)
+		v.see(payments.ObservedUnclear, 5)
+		time.Sleep(time.Second)
+		for i := range 3 {
+			p, ok := v.enter(testAccount)
+			if !ok {
+				t.Fatal("no leave to probe")
+			}
+			p.with(payments.NewID("acme", fmt.Sprint("slow ", i)))
+			defer p.end()
+			time.Sleep(testLease + time.Millisecond)
+		}
+		v.seeFor("slow 1", payments.ObservedNoRecords)
+		if !v.holds(testAccount) || len(v.told) != 1 {
+			t.Fatalf("a probe that another has followed failed, and that counted: %v", v.told)
+		}
+		v.seeFor("slow 0", payments.ObservedRecords)
+		v.mustHold(false)
+	})
+}
+
 // With hundreds of accounts each has its turn.
 func TestReadyTakesTurns(t *testing.T) {
 	t.Parallel()

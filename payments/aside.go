@@ -11,18 +11,19 @@ type Aside interface {
 	Return(ctx context.Context) bool
 }
 
-// asideCount is what counts as abandoned for an owner who stands aside: should the process end now, it was another payment that ended it, or the
-// machine, and the next owner must not count as one that comes after too many. Reading a listing is the same code whosever PaymentIntent is looked
-// for; what concerns one payment alone is done when its owner is back.
-const asideCount = AbandonedAlone - 2
+// asideFrom is the count from which an owner who stands aside counts one less: should the process end now, it was another payment that ended it, or
+// the machine, and the next owner must count as this one does. Reading a listing is the same code whosever PaymentIntent is looked for; what concerns
+// one payment alone is done when its owner is back. It is never less by more than one: of several that end their process, in turn, each would take
+// the others' counts away, and none would ever be given up.
+const asideFrom = AbandonedAlone - 1
 
 // stepAside leaves the caller's place, if there is somewhere to go.
 func (p *Processor) stepAside(ctx context.Context, c Claim) (Claim, error) {
 	if p.Aside == nil {
 		return c, nil
 	}
-	if c.Abandoned > asideCount {
-		c.Abandoned = asideCount
+	if c.Abandoned >= asideFrom {
+		c.Abandoned--
 		next, err := p.Store.Extend(ctx, c, p.Lease, false)
 		if err != nil {
 			return c, err
@@ -37,6 +38,15 @@ func (p *Processor) stepAside(ctx context.Context, c Claim) (Claim, error) {
 func (p *Processor) stepBack(ctx context.Context, c Claim, abandoned int) (Claim, error) {
 	if p.Aside == nil {
 		return c, nil
+	}
+	if c.LeaseUntil.Round(0).Sub(p.Clock.Now().Round(0)) < p.Lease/3 { // it could end during the first wait
+		next, err := p.Store.Extend(ctx, c, p.Lease, false)
+		switch {
+		case err == nil:
+			c = next
+		case ctx.Err() == nil:
+			return c, err
+		}
 	}
 	for {
 		bounded, cancel := context.WithTimeout(ctx, p.Lease/3)
