@@ -273,7 +273,7 @@ func TestProbeWithoutAnswer(t *testing.T) {
 	})
 }
 
-// A probe whose handler hangs is followed by another after a lease; should the first be answered after all, that says nothing.
+// A probe whose handler hangs is followed by another after a lease; an answer to one that has ended says nothing.
 func TestProbeThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
