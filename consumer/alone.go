@@ -27,6 +27,13 @@ func (d *due) workAlone(ctx, work context.Context) {
 			return
 		case <-d.alone:
 		}
+		if !d.w.roomAside() {
+			if !wait(ctx, d.w.PollInterval) {
+				return
+			}
+			poke(d.alone)
+			continue
+		}
 		if d.w.slots.acquire(ctx, d.lane, forTickets, 1) == 0 {
 			return
 		}
@@ -59,7 +66,7 @@ func (d *due) stint(ctx, work context.Context) (some bool) {
 	w := d.w
 	leave, ok := w.beAlone(ctx)
 	defer leave()
-	for began := w.Clock.Now(); ok && ctx.Err() == nil && !w.held(); {
+	for began := w.Clock.Now(); ok && ctx.Err() == nil && !w.held() && w.roomAside(); {
 		w.step(payments.StepBeforeTake, payments.ID{})
 		got, err := d.ask(ctx, payments.TakeRequest{Limit: 1, Alone: true})
 		if err != nil {

@@ -25,6 +25,10 @@ func (w *Worker) settleFrom(ctx context.Context, c payments.Claim, place payment
 	w.settle(ctx, c, time.Time{})
 }
 
+// roomAside reports whether one more may look up aside. While there is no room no ticket is worked on alone: it would read its listing with everybody
+// else shut out.
+func (w *Worker) roomAside() bool { return len(w.looking) < cap(w.looking) }
+
 // bystander has a slot and a place beside others.
 type bystander struct {
 	w      *Worker

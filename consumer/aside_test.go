@@ -200,3 +200,29 @@ func TestLonersBesideAHandlerThatHangs(t *testing.T) {
 		}
 	})
 }
+
+// With no room aside nobody is worked on alone, who would read the listing with all others shut out.
+func TestNobodyIsAloneWithoutRoomAside(t *testing.T) {
+	t.Parallel()
+	const slots = 4
+	r := newRig(t, func(c *Config) { c.Concurrency = slots })
+	listing := r.longListing()
+	r.inDoubt(slots, 0)
+	stop := r.startDue()
+	waitFor(t, "all look-ups", func() bool { return listing.readers.Load() == slots })
+	id := r.store.insert(testIntent("suspect"), payments.LaneInteractive, payments.AbandonedAlone)
+	r.store.mu.Lock()
+	p := &r.store.rows[id].payment
+	p.Status, p.InDoubt, p.FirstSubmitAt, p.LastSubmitAt = payments.StatusUnknown, true, time.Now(), time.Now()
+	r.store.mu.Unlock()
+	for i := range 20 {
+		r.store.insert(testIntent("k"+strconv.Itoa(i)), payments.LaneInteractive, 0)
+		waitFor(t, "the outcome of one who sends", func() bool { return r.store.outcomes() == i+1 })
+	}
+	if n := r.store.count("take alone"); n != 0 || listing.readers.Load() != slots {
+		t.Errorf("%d times somebody was alone, %d read", n, listing.readers.Load())
+	}
+	close(listing.released)
+	waitFor(t, "all outcomes", func() bool { return r.store.outcomes() == 20+slots+1 })
+	stop()
+}
