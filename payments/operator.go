@@ -63,11 +63,11 @@ type ReplayResult string
 
 // The results of replay items.
 const (
-	ReplaySucceeded      ReplayResult = "succeeded"       // the payment stands where its caller may go on: succeeded, requires_capture, requires_action, pending
-	ReplayAlreadySettled ReplayResult = "already_settled" // it had its outcome before the replay came to it; Stripe was not asked
+	ReplaySucceeded      ReplayResult = "succeeded"       // the payment stands where its caller may go on; one item of a replay for each payment
+	ReplayAlreadySettled ReplayResult = "already_settled" // it had its outcome, from before or by another item of the same replay; nothing was charged for this one
 	ReplayFailedAgain    ReplayResult = "failed_again"    // declined, refused, expired, for review, or dead once more
 	ReplayConflict       ReplayResult = "conflict"        // its key names another request
-	ReplaySkipped        ReplayResult = "skipped"         // cannot be replayed, is discarded, or another replay has it
+	ReplaySkipped        ReplayResult = "skipped"         // cannot be replayed or changed, is discarded, or was not begun when its replay was canceled
 )
 
 // Replay is a job that takes dead letters up again. Its items were chosen when it was made.
@@ -83,7 +83,8 @@ type Replay struct {
 	PassedOver int // letters that matched and were in another unfinished replay
 	Issued     int // items that were begun, with those that have a result
 	Results    map[ReplayResult]int
-	Amount     map[string]int64 // by currency, of all items whose amount is known, when it was made
+	NotBegun   int              // of Results: skipped, since the replay was canceled before
+	Amount     map[string]int64 // by currency, what could be charged at most when it was made, each payment once
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 	FinishedAt time.Time // zero while it is running or paused
@@ -91,12 +92,19 @@ type Replay struct {
 
 // ReplayPreview is what a replay of a filter would do.
 type ReplayPreview struct {
-	Count    int              // letters that would be taken up
-	Amount   map[string]int64 // money by currency, of letters whose amount is known
-	Unpriced int              // letters whose amount cannot be told: nobody could read them
-	Settled  int              // of Count: those whose payment has its outcome already
-	Skipped  int              // letters that match and cannot be replayed (card numbers), or that another replay has
-	ByReason map[Reason]int
+	Count    int // letters that would be taken up
+	Payments int // those they are about: each tenant's key once, a batch being one, and a letter without a key one, too
+	// Amount is what can be charged at most, by currency, in minor units: of Payments that have no outcome yet, each once, after Set.
+	Amount   map[string]int64
+	Unpriced int // of Payments: they may be charged, and nobody can tell how much
+	Settled  int // of Payments: they have their outcome already
+	Review   int // of Payments: they wait for a person, and a replay sends nothing
+	Conflict int // of Count: they name another request under a used key, and nothing is sent for them
+	Refused  int // of Count: as they are, they cannot become a payment
+	// Skipped are letters that match, would be items of the replay, and are left as they are: of card numbers, or not to be changed by Set.
+	Skipped    int
+	PassedOver int            // letters that match, and that another unfinished replay has
+	ByReason   map[Reason]int // of Count
 }
 
 // ReplayItem is one dead letter of a replay.

@@ -18,14 +18,19 @@ type LetterFilter struct {
 
 // ReplayPreview is what a replay would do, as "dlq replay --dry-run" prints it.
 type ReplayPreview struct {
-	Filter   LetterFilter     `json:"filter"`
-	DryRun   bool             `json:"dry_run"`
-	Count    int              `json:"count"`
-	Amount   map[string]int64 `json:"amount"`   // minor units by currency
-	Unpriced int              `json:"unpriced"` // of count: nobody can tell their amount
-	Settled  int              `json:"settled"`  // of count: their payment has its outcome
-	Skipped  int              `json:"skipped"`  // beside count: they cannot be replayed now
-	ByReason map[string]int   `json:"by_reason"`
+	Filter     LetterFilter     `json:"filter"`
+	DryRun     bool             `json:"dry_run"`
+	Count      int              `json:"count"`
+	Payments   int              `json:"payments"`    // those that the dead letters are about, each once
+	Amount     map[string]int64 `json:"amount"`      // minor units by currency: what can be charged at most
+	Unpriced   int              `json:"unpriced"`    // of payments: nobody can tell their amount
+	Settled    int              `json:"settled"`     // of payments: they have their outcome
+	Review     int              `json:"review"`      // of payments: they wait for a person
+	Conflict   int              `json:"conflict"`    // of count: they name another request under a used key
+	Refused    int              `json:"refused"`     // of count: they cannot become a payment as they are
+	Skipped    int              `json:"skipped"`     // beside count: they are left as they are; the replay's total is count and these
+	PassedOver int              `json:"passed_over"` // beside count: another unfinished replay has them
+	ByReason   map[string]int   `json:"by_reason"`
 }
 
 // Replay is a job that takes dead letters up again.
@@ -41,8 +46,9 @@ type Replay struct {
 	PassedOver int               `json:"passed_over"` // matched, and were in another unfinished replay
 	Issued     int               `json:"issued"`      // begun, with those that are finished
 	Finished   int               `json:"finished"`    // have a result
+	NotBegun   int               `json:"not_begun"`   // of finished: skipped, since the replay was canceled before
 	Results    map[string]int    `json:"results"`
-	Amount     map[string]int64  `json:"amount"` // minor units by currency
+	Amount     map[string]int64  `json:"amount"` // minor units by currency: what could be charged at most
 	CreatedAt  Timestamp         `json:"created_at"`
 	UpdatedAt  Timestamp         `json:"updated_at"`
 	FinishedAt *Timestamp        `json:"finished_at"`

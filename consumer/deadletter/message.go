@@ -124,7 +124,7 @@ func (r *Runner) edited(ctx context.Context, w payments.ReplayWork, read consume
 	}
 	switch _, err := r.Store.Find(ctx, w.Letter.TenantID, read.ID); payments.ErrorCode(err) {
 	case "":
-		return read, skipped("a payment of its key is stored, and what a stored payment asks for is never changed: replay it as it is, or publish a new key"), nil
+		return read, skipped("a payment of its key is stored, and what a stored payment asks for is never changed: replay it as it is, without --set, or publish a new key"), nil
 	case payments.CodeNotFound:
 		return read, payments.ReplayOutcome{}, nil
 	default:

@@ -22,8 +22,8 @@ func LetterFilter(f payments.LetterFilter) schema.LetterFilter {
 // ReplayPreview is the document of what a replay of the filter would do.
 func ReplayPreview(f payments.LetterFilter, p payments.ReplayPreview) schema.ReplayPreview {
 	return schema.ReplayPreview{
-		Filter: LetterFilter(f), DryRun: true, Count: p.Count, Amount: filled(p.Amount), Unpriced: p.Unpriced, Settled: p.Settled, Skipped: p.Skipped,
-		ByReason: worded(p.ByReason),
+		Filter: LetterFilter(f), DryRun: true, Count: p.Count, Payments: p.Payments, Amount: filled(p.Amount), Unpriced: p.Unpriced, Settled: p.Settled,
+		Review: p.Review, Conflict: p.Conflict, Refused: p.Refused, Skipped: p.Skipped, PassedOver: p.PassedOver, ByReason: worded(p.ByReason),
 	}
 }
 
@@ -31,7 +31,7 @@ func ReplayPreview(f payments.LetterFilter, p payments.ReplayPreview) schema.Rep
 func Replay(r payments.Replay) schema.Replay {
 	return schema.Replay{
 		ID: r.ID, State: string(r.State), Filter: LetterFilter(r.Filter), Set: filled(r.Set), Rate: schema.Null(r.Rate), Actor: r.Actor, Note: schema.Null(r.Reason),
-		Total: r.Total, PassedOver: r.PassedOver, Issued: r.Issued, Finished: total(r.Results), Results: worded(r.Results), Amount: filled(r.Amount),
+		Total: r.Total, PassedOver: r.PassedOver, Issued: r.Issued, Finished: total(r.Results), NotBegun: r.NotBegun, Results: worded(r.Results), Amount: filled(r.Amount),
 		CreatedAt: schema.NewTimestamp(r.CreatedAt), UpdatedAt: schema.NewTimestamp(r.UpdatedAt), FinishedAt: schema.NullTimestamp(r.FinishedAt),
 	}
 }

@@ -20,17 +20,17 @@ func TestOperationsGolden(t *testing.T) {
 		got  any
 		want string
 	}{
-		"preview": {document.ReplayPreview(filter, payments.ReplayPreview{Count: 3, Amount: map[string]int64{"usd": 9900, "eur": 1}, Unpriced: 1, Settled: 1, Skipped: 2, ByReason: map[payments.Reason]int{payments.ReasonInvalid: 3}}),
+		"preview": {document.ReplayPreview(filter, payments.ReplayPreview{Count: 3, Payments: 2, Amount: map[string]int64{"usd": 9900, "eur": 1}, Unpriced: 1, Settled: 1, Review: 5, Conflict: 6, Refused: 7, Skipped: 2, PassedOver: 4, ByReason: map[payments.Reason]int{payments.ReasonInvalid: 3}}),
 			`{"filter":{"tenant_id":"acme","reason":"invalid","state":"open","idempotency_key":"order-1","batch":"b","payment_id":"pay_af5f4f1841e88ebcae502028d51c062c","id":"dl_1","text":"x",` +
-				`"since":"2030-01-31T12:00:00.123456Z","until":"2030-01-31T13:00:00.123456Z"},"dry_run":true,"count":3,"amount":{"eur":1,"usd":9900},"unpriced":1,"settled":1,"skipped":2,"by_reason":{"invalid":3}}`},
+				`"since":"2030-01-31T12:00:00.123456Z","until":"2030-01-31T13:00:00.123456Z"},"dry_run":true,"count":3,"payments":2,"amount":{"eur":1,"usd":9900},"unpriced":1,"settled":1,"review":5,"conflict":6,"refused":7,"skipped":2,"passed_over":4,"by_reason":{"invalid":3}}`},
 		"empty preview": {document.ReplayPreview(payments.LetterFilter{}, payments.ReplayPreview{}),
-			`{"filter":{},"dry_run":true,"count":0,"amount":{},"unpriced":0,"settled":0,"skipped":0,"by_reason":{}}`},
-		"replay": {document.Replay(payments.Replay{ID: "rpl_1", State: payments.ReplayCompleted, Set: map[string]string{"description": "d"}, Rate: 2.5, Actor: "ann@host", Reason: "mended", Total: 3, PassedOver: 2, Issued: 3,
+			`{"filter":{},"dry_run":true,"count":0,"payments":0,"amount":{},"unpriced":0,"settled":0,"review":0,"conflict":0,"refused":0,"skipped":0,"passed_over":0,"by_reason":{}}`},
+		"replay": {document.Replay(payments.Replay{ID: "rpl_1", State: payments.ReplayCompleted, Set: map[string]string{"description": "d"}, Rate: 2.5, Actor: "ann@host", Reason: "mended", Total: 3, PassedOver: 2, Issued: 3, NotBegun: 1,
 			Results: map[payments.ReplayResult]int{payments.ReplaySucceeded: 2, payments.ReplayConflict: 1}, Amount: map[string]int64{"usd": 1}, CreatedAt: at, UpdatedAt: at, FinishedAt: at}),
-			`{"id":"rpl_1","state":"completed","filter":{},"set":{"description":"d"},"rate":2.5,"actor":"ann@host","note":"mended","total":3,"passed_over":2,"issued":3,"finished":3,"results":{"conflict":1,"succeeded":2},` +
+			`{"id":"rpl_1","state":"completed","filter":{},"set":{"description":"d"},"rate":2.5,"actor":"ann@host","note":"mended","total":3,"passed_over":2,"issued":3,"finished":3,"not_begun":1,"results":{"conflict":1,"succeeded":2},` +
 				`"amount":{"usd":1},"created_at":"2030-01-31T12:00:00.123456Z","updated_at":"2030-01-31T12:00:00.123456Z","finished_at":"2030-01-31T12:00:00.123456Z"}`},
 		"bare replay": {document.Replay(payments.Replay{ID: "rpl_1", State: payments.ReplayRunning, Actor: "a", Total: 1, CreatedAt: at, UpdatedAt: at}),
-			`{"id":"rpl_1","state":"running","filter":{},"set":{},"rate":null,"actor":"a","note":null,"total":1,"passed_over":0,"issued":0,"finished":0,"results":{},"amount":{},` +
+			`{"id":"rpl_1","state":"running","filter":{},"set":{},"rate":null,"actor":"a","note":null,"total":1,"passed_over":0,"issued":0,"finished":0,"not_begun":0,"results":{},"amount":{},` +
 				`"created_at":"2030-01-31T12:00:00.123456Z","updated_at":"2030-01-31T12:00:00.123456Z","finished_at":null}`},
 		"item": {document.ReplayItem(payments.ReplayItem{ReplayID: "rpl_1", LetterID: "dl_1", TenantID: "acme", PaymentID: &id, Result: payments.ReplayFailedAgain, Status: payments.StatusFailed, Detail: "declined", FinishedAt: at}),
 			`{"replay_id":"rpl_1","dead_letter_id":"dl_1","tenant_id":"acme","payment_id":"pay_af5f4f1841e88ebcae502028d51c062c","result":"failed_again","status":"failed","detail":"declined","finished_at":"2030-01-31T12:00:00.123456Z"}`},

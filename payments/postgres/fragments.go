@@ -25,6 +25,7 @@ var fragments = strings.NewReplacer(
 	"{letter's payment}", lettersPayment,
 	"{replay}", replayColumns,
 	"{replay counts}", replayCounts,
+	"{not begun}", notBegun,
 	"{rewind}", rewindColumns,
 	"{batch}", `b.tenant_id, b.id, b.idempotency_key, coalesce(b.parent, ''), b.count, b.created_at, b.completed_at`,
 	"{child}", childID,

@@ -15,19 +15,25 @@ import (
 type candidate struct {
 	letterID  string
 	tenantID  string
+	key       string
 	reason    payments.Reason
+	payment   *key // what it is about, stored or not; nil: nobody can tell
 	ofMessage bool
+	ofBatch   bool             // its message is a batch
+	accepted  bool             // that batch is accepted already
 	busy      bool             // another unfinished replay has it
+	payload   []byte           // of a message; nil when it is too large to be one
 	status    payments.Status  // of its payment; "" when there is none
 	inDoubt   bool             // something of its payment may be at Stripe
-	money     map[string]int64 // by currency; nil: nobody can tell
+	stored    map[string]int64 // the money of its payment
+	money     map[string]int64 // by currency, as it stands there; nil: nobody can tell
 }
-
-// replayable reports whether it may ever be issued: of a card number nothing is kept.
-func (c *candidate) replayable() bool { return c.reason != payments.ReasonCardNumber }
 
 // settled reports whether its payment has its outcome, so that a replay only reports it.
 func (c *candidate) settled() bool {
+	if c.ofBatch {
+		return c.reason != payments.ReasonKeyReused && c.accepted
+	}
 	return c.reason != payments.ReasonKeyReused && c.status.Settled()
 }
 
@@ -45,18 +51,22 @@ func candidates(ctx context.Context, q querier, f payments.LetterFilter, each fu
 	defer rows.Close()
 	for rows.Next() {
 		var c candidate
-		var payload []byte
-		var reason, status, currency string
+		var payment []byte
+		var reason, subject, status, currency string
 		var amount int64
-		if err := rows.Scan(&c.letterID, &c.tenantID, &reason, &c.ofMessage, &c.busy, &payload, &status, &amount, &currency, &c.inDoubt); err != nil {
+		if err := rows.Scan(&c.letterID, &c.tenantID, &reason, &c.ofMessage, &c.busy, &payment, &c.key, &subject, &c.accepted, &c.payload, &status,
+			&amount, &currency, &c.inDoubt); err != nil {
 			return err
 		}
-		c.reason, c.status = payments.Reason(reason), payments.Status(status)
-		switch {
-		case c.ofMessage:
-			c.money = moneyIn(payload)
-		case status != "":
-			c.money = map[string]int64{currency: amount}
+		c.reason, c.status, c.ofBatch = payments.Reason(reason), payments.Status(status), c.ofMessage && isBatch(subject)
+		if len(payment) == len(payments.ID{}) {
+			c.payment = &key{c.tenantID, payments.ID(payment)}
+		}
+		if status != "" {
+			c.stored = map[string]int64{currency: amount}
+		}
+		if c.money = c.stored; c.ofMessage {
+			c.money = moneyIn(c.payload)
 		}
 		if !each(c) {
 			return nil
@@ -79,22 +89,20 @@ func (s *Store) PreviewReplay(ctx context.Context, n payments.NewReplay) (paymen
 	if err := checkReplayFilter(n.Filter); err != nil {
 		return v, err
 	}
+	var t outlook
 	err := candidates(ctx, s.pool, n.Filter, func(c candidate) bool {
-		if c.busy || !c.replayable() || len(n.Set) > 0 && !c.ofMessage {
+		switch p := c.prospect(n.Set); {
+		case c.busy:
+			v.PassedOver++
+		case p.skipped != "":
 			v.Skipped++
-			return true
+		default:
+			v.ByReason[c.reason]++
+			t.add(p)
 		}
-		v.Count++
-		v.ByReason[c.reason]++
-		if c.settled() {
-			v.Settled++
-		}
-		if c.money == nil {
-			v.Unpriced++
-		}
-		addMoney(v.Amount, c.money)
-		return n.Limit == 0 || v.Count < n.Limit
+		return n.Limit == 0 || t.letters < n.Limit
 	})
+	t.sum(&v)
 	return v, translate(err)
 }
 

@@ -169,6 +169,7 @@ func (s *Store) WatchReplays(ctx context.Context) (finished int, err error) {
 	err = s.write(ctx, func(ctx context.Context) error {
 		return s.transact(ctx, func(tx *transaction) error {
 			b := tx.batch()
+			b.Queue(query("lock_watching"))
 			b.Queue(query("watch_replays"), s.now()).QueryRow(func(r pgx.Row) error { return r.Scan(&finished) })
 			b.Queue(query("skip_canceled_items"), s.now())
 			s.reached("watch_replays")

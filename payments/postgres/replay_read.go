@@ -104,12 +104,16 @@ func (s *Store) readReplays(ctx context.Context, statement string, params ...any
 
 // replayColumns are what scanReplay reads.
 const replayColumns = `r.id, r.state, r.filter::text, coalesce(r.changes::text, ''), r.rate, r.actor, coalesce(r.reason, ''), r.total, r.passed_over,
-    r.amount::text, r.created_at, r.updated_at, r.finished_at, c.issued, c.succeeded, c.already_settled, c.failed_again, c.conflict, c.skipped`
+    r.amount::text, r.created_at, r.updated_at, r.finished_at, c.issued, c.succeeded, c.already_settled, c.failed_again, c.conflict, c.skipped, c.not_begun`
+
+// notBegun is why items are skipped that nobody had begun when their replay was canceled.
+const notBegun = `'the replay was canceled before'`
 
 const replayCounts = `LATERAL (
     SELECT count(*) FILTER (WHERE issued_at IS NOT NULL OR result IS NOT NULL) AS issued, count(*) FILTER (WHERE result = 'succeeded') AS succeeded,
         count(*) FILTER (WHERE result = 'already_settled') AS already_settled, count(*) FILTER (WHERE result = 'failed_again') AS failed_again,
-        count(*) FILTER (WHERE result = 'conflict') AS conflict, count(*) FILTER (WHERE result = 'skipped') AS skipped
+        count(*) FILTER (WHERE result = 'conflict') AS conflict, count(*) FILTER (WHERE result = 'skipped') AS skipped,
+        count(*) FILTER (WHERE result = 'skipped' AND detail = ` + notBegun + `) AS not_begun
     FROM replay_items i WHERE i.replay_id = r.id) c`
 
 // replayResults are the results in the order of replayCounts.
@@ -123,7 +127,7 @@ func scanReplay(row pgx.CollectableRow) (payments.Replay, error) {
 	var finished pgtype.Timestamptz
 	var counts [len(replayResults)]int
 	err := row.Scan(&r.ID, &state, &filter, &changes, &r.Rate, &r.Actor, &r.Reason, &r.Total, &r.PassedOver, &amount, &r.CreatedAt, &r.UpdatedAt, &finished,
-		&r.Issued, &counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
+		&r.Issued, &counts[0], &counts[1], &counts[2], &counts[3], &counts[4], &r.NotBegun)
 	if err != nil {
 		return r, err
 	}

@@ -15,22 +15,22 @@ import (
 	"github.com/oncepay/oncepay/schema"
 )
 
-// cardSkipped is why the dead letter of a card number is skipped.
-const cardSkipped = "cannot be replayed: the message held a card number, and nothing of it is kept"
-
 // choosing is a replay in the making.
 type choosing struct {
 	letters, tenants, results, details []string
-	money                              map[string]map[string]int64 // of each letter
+	prospects                          map[string]prospect // of each letter that is not skipped
 	passedOver                         int
 }
 
-func (c *choosing) add(one candidate, result payments.ReplayResult, detail string) {
-	c.letters, c.tenants = append(c.letters, one.letterID), append(c.tenants, one.tenantID)
-	c.results, c.details = append(c.results, string(result)), append(c.details, detail)
-	if result == "" {
-		c.money[one.letterID] = one.money
+func (c *choosing) add(one candidate, p prospect) {
+	var result payments.ReplayResult
+	if p.skipped != "" {
+		result = payments.ReplaySkipped
+	} else {
+		c.prospects[one.letterID] = p
 	}
+	c.letters, c.tenants = append(c.letters, one.letterID), append(c.tenants, one.tenantID)
+	c.results, c.details = append(c.results, string(result)), append(c.details, p.skipped)
 }
 
 // CreateReplay chooses the open dead letters of the filter and makes a replay of them, which any running worker begins at once. Letters that are in
@@ -96,25 +96,17 @@ func checkNewReplay(n payments.NewReplay) error {
 
 // choose reads the candidates, as many as are wanted. Letters that can never be replayed are items, too, so that their result is told.
 func (s *Store) choose(ctx context.Context, tx *transaction, n payments.NewReplay) (*choosing, error) {
-	c := &choosing{money: map[string]map[string]int64{}}
+	c := &choosing{prospects: map[string]prospect{}}
 	err := candidates(ctx, tx.conn, n.Filter, func(one candidate) bool {
-		switch {
-		case one.busy:
+		if one.busy {
 			c.passedOver++
-		case !one.replayable():
-			c.add(one, payments.ReplaySkipped, cardSkipped)
-		case len(n.Set) > 0 && !one.ofMessage:
-			c.add(one, payments.ReplaySkipped, setSkipped)
-		default:
-			c.add(one, "", "")
+		} else {
+			c.add(one, one.prospect(n.Set))
 		}
-		return n.Limit == 0 || len(c.money) < n.Limit
+		return n.Limit == 0 || len(c.prospects) < n.Limit
 	})
 	return c, err
 }
-
-// setSkipped is why the dead letter of a payment is skipped where members are to be changed.
-const setSkipped = "its payment is stored, and what a stored payment asks for is never changed: replay it as it is"
 
 func (s *Store) makeReplay(ctx context.Context, tx *transaction, id string, n payments.NewReplay, c *choosing, now time.Time) error {
 	var added []string
@@ -126,16 +118,18 @@ func (s *Store) makeReplay(ctx context.Context, tx *transaction, id string, n pa
 	if err := tx.send(ctx, b); err != nil {
 		return err
 	}
-	amount, open := map[string]int64{}, 0
+	var t outlook
 	for _, letter := range added {
-		if money, chosen := c.money[letter]; chosen {
-			open++
-			addMoney(amount, money)
+		if p, chosen := c.prospects[letter]; chosen {
+			t.add(p)
 		}
 	}
+	var v payments.ReplayPreview
+	t.sum(&v)
+	amount := v.Amount
 	passedOver := c.passedOver + len(c.letters) - len(added)
 	state := payments.ReplayRunning
-	if open == 0 {
+	if v.Count == 0 {
 		state = payments.ReplayCompleted
 	}
 	filter, err := filterDocument(n.Filter)

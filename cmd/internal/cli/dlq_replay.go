@@ -19,7 +19,8 @@ import (
 
 // dlqReplayHelp is wrapped to helpWidth.
 const dlqReplayHelp = `Take open dead letters up again, each under its own key: what was charged is not charged again.
-What would be done is shown first: how many, how much money, how many have their outcome already.
+What would be done is shown first: how many, of how many payments, what is charged at most, and how
+many have their outcome already. Each payment is charged once, however many dead letters it has.
 
 A server with the role worker does it, as a job that goes on whether or not it is watched here:
 Ctrl-C stops the watching alone. Which dead letters it is about is fixed when it is made; another
@@ -31,7 +32,8 @@ it.
   oncepay dlq replay dl_4c7f0a12 --set description="Order 17"
 
 --set changes a member of the messages before they are read again. It is for messages that could
-never become a payment; whatever once claimed its key goes out as it was.
+never become a payment. A payment that is stored is never changed, nor is a batch: with --set their
+dead letters are skipped and stay open; replay them without it.
 
 The exit code is 0 when the replay completed, whatever became of each dead letter; 1 when it was
 cancelled or nobody followed it to its end; 2 without a filter or --all, or when nobody can be
@@ -125,7 +127,7 @@ func (r *dlqReplay) run(ctx context.Context, store operators, in io.Reader) erro
 	if err != nil {
 		return err
 	}
-	if preview.Count == 0 && preview.Skipped == 0 && r.request.Filter.ID != "" {
+	if preview.Count+preview.Skipped+preview.PassedOver == 0 && r.request.Filter.ID != "" {
 		if err := notOpen(ctx, store, r.request.Filter.ID); err != nil {
 			return err
 		}
@@ -134,13 +136,13 @@ func (r *dlqReplay) run(ctx context.Context, store operators, in io.Reader) erro
 		if r.json {
 			return console.JSON(r.out, document.ReplayPreview(r.request.Filter, preview))
 		}
-		return printPreview(r.out, preview)
+		return printPreview(r.out, preview, len(r.request.Set) > 0)
 	}
-	if err := printPreview(r.err, preview); err != nil {
+	if err := printPreview(r.err, preview, len(r.request.Set) > 0); err != nil {
 		return err
 	}
 	if preview.Count > 0 {
-		if err := r.confirm(ctx, in, r.yes, "replay "+console.Grouped(plural(int64(preview.Count), "dead letter", "dead letters"))+"?", "nothing was replayed"); err != nil {
+		if err := r.confirm(ctx, in, r.yes, "replay "+console.Grouped(plural(int64(preview.Count+preview.Skipped), "dead letter", "dead letters"))+"?", "nothing was replayed"); err != nil {
 			return err
 		}
 	}
@@ -179,36 +181,6 @@ func (s *shared) confirm(ctx context.Context, in io.Reader, yes bool, question, 
 		return NewExit(exitFailed, "oncepay: "+otherwise)
 	}
 	return nil
-}
-
-// printPreview shows to a person what a replay would do.
-func printPreview(w io.Writer, p payments.ReplayPreview) error {
-	count := func(n int, one, many string) string { return console.Grouped(plural(int64(n), one, many)) }
-	if p.Count == 0 {
-		fmt.Fprintln(w, "no open dead letter that can be replayed matches")
-	} else {
-		fmt.Fprintf(w, "%s to replay, %s\n", count(p.Count, "dead letter", "dead letters"), money(p.Amount, p.Unpriced))
-		if p.Settled > 0 {
-			fmt.Fprintf(w, "  %s the outcome already: Stripe is not asked\n", count(p.Settled, "of them has", "of them have"))
-		}
-	}
-	if p.Skipped > 0 {
-		fmt.Fprintf(w, "  %s cannot be replayed now: payload not kept, or in another replay\n", count(p.Skipped, "more", "more"))
-	}
-	if p.Count == 0 {
-		return nil
-	}
-	fmt.Fprintln(w)
-	rows := make([][]string, 0, len(p.ByReason))
-	for _, reason := range slices.SortedFunc(maps.Keys(p.ByReason), func(a, b payments.Reason) int {
-		if d := p.ByReason[b] - p.ByReason[a]; d != 0 {
-			return d
-		}
-		return strings.Compare(string(a), string(b))
-	}) {
-		rows = append(rows, []string{string(reason), console.Grouped(fmt.Sprint(p.ByReason[reason]))})
-	}
-	return console.Table(w, []string{"REASON", "DEAD LETTERS"}, rows)
 }
 
 // money writes sums for people, and of how many the amount is not known.

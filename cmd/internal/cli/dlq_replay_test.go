@@ -16,7 +16,7 @@ func tenThousand() *fakeOperators {
 	whole.State, whole.FinishedAt, whole.Issued = payments.ReplayCompleted, time.Now(), 10_000
 	whole.Results = map[payments.ReplayResult]int{payments.ReplaySucceeded: 9950, payments.ReplayAlreadySettled: 30, payments.ReplayFailedAgain: 20}
 	return &fakeOperators{
-		preview: payments.ReplayPreview{Count: 10_000, Amount: map[string]int64{"usd": 98_010_000, "eur": 1_250_000}, Unpriced: 12, Settled: 37, Skipped: 4,
+		preview: payments.ReplayPreview{Count: 10_000, Payments: 9_900, Amount: map[string]int64{"usd": 98_010_000, "eur": 1_250_000}, Unpriced: 12, Settled: 37, Review: 1, Conflict: 5, Refused: 6, Skipped: 4, PassedOver: 3,
 			ByReason: map[payments.Reason]int{payments.ReasonAttemptsExhausted: 9988, payments.ReasonInvalid: 12}},
 		looks: []look{{job: job}, {job: half}, {job: whole}},
 	}
@@ -25,9 +25,13 @@ func tenThousand() *fakeOperators {
 // TestReplayShowsFirst: what a replay would do is told before it is asked for, by a dry run too, and nothing is done without a yes.
 func TestReplayShowsFirst(t *testing.T) {
 	t.Parallel()
-	const preview = "10,000 dead letters to replay, 12,500.00 EUR + 980,100.00 USD and 12 whose amount nobody can tell\n" +
-		"  37 of them have the outcome already: Stripe is not asked\n" +
-		"  4 more cannot be replayed now: payload not kept, or in another replay\n" +
+	const preview = "10,004 dead letters of 9,900 payments to replay: at most 12,500.00 EUR + 980,100.00 USD is charged, and 12 payments whose amount nobody can tell\n" +
+		"  37 payments have their outcome already: Stripe is not asked\n" +
+		"  1 payment waits for a person: nothing is sent, `oncepay payments resolve` decides\n" +
+		"  5 dead letters name another request under a used key: nothing is sent for them\n" +
+		"  6 dead letters can be no payments as they are: they will be dead again\n" +
+		"  4 dead letters are skipped: nothing of a card number's message is kept\n" +
+		"  3 more are in another replay, and are left to it\n" +
 		"\nREASON              DEAD LETTERS\nattempts_exhausted  9,988\ninvalid             12\n"
 	f := tenThousand()
 	if r := f.words("dlq replay --reason attempts_exhausted --dry-run"); r.code != exitOK || r.out != preview || r.err != "" || f.count("create") > 0 {
@@ -38,7 +42,7 @@ func TestReplayShowsFirst(t *testing.T) {
 	}
 	for _, answer := range []string{"n\n", "\n", "", "maybe\n"} {
 		r := f.run(true, answer, "dlq", "replay", "--all")
-		if r.code != exitFailed || !strings.HasPrefix(r.err, preview) || !strings.Contains(r.err, "replay 10,000 dead letters? [y/N] ") || !strings.HasSuffix(r.err, "oncepay: nothing was replayed\n") || r.out != "" || f.count("create") > 0 {
+		if r.code != exitFailed || !strings.HasPrefix(r.err, preview) || !strings.Contains(r.err, "replay 10,004 dead letters? [y/N] ") || !strings.HasSuffix(r.err, "oncepay: nothing was replayed\n") || r.out != "" || f.count("create") > 0 {
 			t.Errorf("%q: %+v, %q", answer, r, f.asked)
 		}
 	}
@@ -76,13 +80,47 @@ func TestReplayFollowed(t *testing.T) {
 	}
 	f = tenThousand()
 	f.looks[2].job.State, f.looks[2].job.Results = payments.ReplayCanceled, map[payments.ReplayResult]int{payments.ReplaySucceeded: 3, payments.ReplaySkipped: 9997}
+	f.looks[2].job.NotBegun = 9996
 	f.looks = append(f.looks[:1], look{err: payments.Errorf(payments.CodeUnavailable, "PostgreSQL cannot be reached")}, f.looks[2])
 	r = f.words("replays show rpl_1 --follow")
-	r.says(t, exitFailed, "skipped    9,997", "trying again: PostgreSQL cannot be reached\n")
-	r.says(t, exitFailed, "", "oncepay: replay rpl_1 was cancelled with 3 of 10,000 dead letters done, 9,997 skipped\n")
+	r.says(t, exitFailed, "skipped    1 ", "trying again: PostgreSQL cannot be reached\n")
+	r.says(t, exitFailed, "", "oncepay: replay rpl_1 was canceled with 4 of 10,000 dead letters done, 9,996 not begun\n")
+	r.says(t, exitFailed, "not begun  9,996 ", "")
+	f.words("replays list").says(t, exitOK, "rpl_1  canceled  10,000        4  ", "")
+	f.words("replays show rpl_1").says(t, exitOK, "done            4\nnot begun       9,996 (canceled)\n", "")
+	f.looks = f.looks[2:]
+	f.words("replays cancel rpl_1").says(t, exitOK, "rpl_1 canceled: 4 of 10,000 dead letters done, 9,996 not begun\n", "")
 	f = tenThousand()
 	f.looks = append(f.looks[:1], look{err: payments.Errorf(payments.CodeInternal, "broken")})
 	f.words("dlq replay --all --yes").says(t, exitFailed, "", "oncepay: broken; the replay goes on: `oncepay replays show rpl_1 --follow` follows it again\n")
+}
+
+// TestPreviewWords: what --set does is told, and where nothing can be charged no sum is.
+func TestPreviewWords(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		preview payments.ReplayPreview
+		args    string
+		want    string
+	}{
+		"copies": {payments.ReplayPreview{Count: 6, Payments: 2, Settled: 1, Amount: map[string]int64{"usd": 100_000}}, "--all",
+			"6 dead letters of 2 payments to replay: at most 1,000.00 USD is charged\n  1 payment has its outcome already: Stripe is not asked\n"},
+		"a used key": {payments.ReplayPreview{Count: 1, Payments: 1, Conflict: 1}, "--all",
+			"1 dead letter of 1 payment to replay: nothing is charged\n  1 dead letter names another request under a used key: nothing is sent for it\n"},
+		"changed": {payments.ReplayPreview{Count: 1, Payments: 1, Skipped: 2, Amount: map[string]int64{"usd": 500}}, "--all --set currency=usd",
+			"3 dead letters of 1 payment to replay: at most 5.00 USD is charged\n  1 message is changed by --set before it is read\n" +
+				"  2 dead letters are skipped: --set changes no stored payment and no batch, or nothing of a card number's message is kept\n"},
+		"unpriced": {payments.ReplayPreview{Count: 1, Payments: 1, Unpriced: 1}, "--all",
+			"1 dead letter of 1 payment to replay: at most 1 payment whose amount nobody can tell can be charged\n"},
+		"skipped alone": {payments.ReplayPreview{Skipped: 1}, "dl_1 --set currency=usd",
+			"no open dead letter that can be replayed matches\n  1 dead letter is skipped: --set changes no stored payment and no batch, or"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fakeOperators{preview: c.preview}
+			f.words("dlq replay "+c.args+" --dry-run").says(t, exitOK, c.want, "")
+		})
+	}
 }
 
 // TestReplayOfNothing: a dead letter that is named and not open is a failure; a filter that matches nothing is not.

@@ -64,7 +64,7 @@ func TestReplayForReal(t *testing.T) {
 	if d := b.json("dlq", "replay", "--tenant", "acme", "--limit", "10", "--dry-run"); d["count"] != 10.0 {
 		t.Errorf("dry run of ten: %v", d)
 	}
-	if r := b.run("dlq", "replay", "--tenant", "acme"); r.code != exitUsage || !strings.Contains(r.err, "--yes: is required") || !strings.Contains(r.err, "1,002 dead letters to replay") {
+	if r := b.run("dlq", "replay", "--tenant", "acme"); r.code != exitUsage || !strings.Contains(r.err, "--yes: is required") || !strings.Contains(r.err, "1,003 dead letters of 1,002 payments to replay: at most 99,000.00 USD is charged") {
 		t.Errorf("nobody was asked: %+v", r)
 	}
 	b.fails(b.run("dlq", "replay", "--yes"), exitUsage, "dlq replay: say which")
@@ -74,7 +74,7 @@ func TestReplayForReal(t *testing.T) {
 
 	b.json("tenants", "create", "acme")
 	r := b.run("dlq", "replay", "--tenant", "acme", "--reason", "tenant_unknown", "--yes", "--note", "tenant was made", "--actor", "ann")
-	r.says(t, exitOK, "succeeded  1,000", "1,000 dead letters to replay, 99,000.00 USD")
+	r.says(t, exitOK, "succeeded  1,000", "1,000 dead letters of 1,000 payments to replay: at most 99,000.00 USD is charged")
 	if n, double := len(sim.Ledger().Charges), sim.Summary().DoubleCharges; n != letters || double != 0 {
 		t.Errorf("%d charges, %d double", n, double)
 	}

@@ -90,7 +90,7 @@ func TestReplays(t *testing.T) {
 	if f.count("items rpl_1 failed_again") != 1 || f.count("items rpl_1 ") != 1 {
 		t.Errorf("%q", f.asked)
 	}
-	for verb, did := range map[string]string{"pause": "paused", "resume": "goes on", "cancel": "cancelled"} {
+	for verb, did := range map[string]string{"pause": "paused", "resume": "goes on", "cancel": "canceled"} {
 		f.words("replays "+verb+" rpl_1 --actor ann --note late").says(t, exitOK, "rpl_1 "+did+": 0 of 10,000 dead letters done\n", "")
 		if f.op != (payments.Operation{Actor: "ann", Reason: "late"}) || f.count(verb+" rpl_1") != 1 {
 			t.Errorf("%s: %+v, %q", verb, f.op, f.asked)

@@ -41,7 +41,7 @@ func (s *shared) followReplay(ctx context.Context, store operators, job payments
 	fmt.Fprintf(s.err, "replay %s\n", job.ID)
 	now := time.Now()
 	f := following{shared: s, store: store, job: job, bar: console.NewBar(s.err, "with a result", int64(job.Total), "dead letters"), moved: now, seen: now, noted: map[string]bool{}}
-	f.bar.Before(int64(finished(job)))
+	f.bar.Before(int64(done(job)))
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for !ended(f.job) {
@@ -57,7 +57,7 @@ func (s *shared) followReplay(ctx context.Context, store operators, job payments
 		}
 	}
 	if f.job.State == payments.ReplayCompleted {
-		f.bar.Done(int64(finished(f.job)))
+		f.bar.Done(int64(done(f.job)))
 	} else {
 		f.bar.Abandon()
 	}
@@ -78,7 +78,7 @@ func (f *following) look(ctx context.Context) error {
 		return NewExit(exitFailed, "oncepay: "+err.Error()+"; the replay goes on: `oncepay replays show "+f.job.ID+" --follow` follows it again")
 	}
 	f.seen, f.job = now, job
-	f.bar.Set(int64(finished(job)))
+	f.bar.Set(int64(done(job)))
 	if at := [2]int{job.Issued, finished(job)}; at != f.before {
 		f.before, f.moved = at, now
 	}
@@ -110,12 +110,14 @@ func finished(r payments.Replay) (n int) {
 	return n
 }
 
-// progress is how far a replay is. What its end has skipped was not done.
+// done counts what has a result, without what nobody had begun when the replay was canceled.
+func done(r payments.Replay) int { return finished(r) - r.NotBegun }
+
+// progress is how far a replay is.
 func progress(r payments.Replay) string {
-	skipped := r.Results[payments.ReplaySkipped]
-	text := console.Grouped(fmt.Sprint(finished(r)-skipped)) + " of " + console.Grouped(plural(int64(r.Total), "dead letter", "dead letters")) + " done"
-	if skipped > 0 {
-		text += ", " + console.Grouped(fmt.Sprint(skipped)) + " skipped"
+	text := console.Grouped(fmt.Sprint(done(r))) + " of " + console.Grouped(plural(int64(r.Total), "dead letter", "dead letters")) + " done"
+	if r.NotBegun > 0 {
+		text += ", " + console.Grouped(fmt.Sprint(r.NotBegun)) + " not begun"
 	}
 	return text
 }
@@ -124,7 +126,7 @@ func ended(r payments.Replay) bool {
 	return r.State == payments.ReplayCompleted || r.State == payments.ReplayCanceled
 }
 
-// printEnded shows what became of a replay, and fails when it was cancelled.
+// printEnded shows what became of a replay, and fails when it was canceled.
 func (s *shared) printEnded(r payments.Replay) error {
 	if s.json {
 		if err := console.JSON(s.out, document.Replay(r)); err != nil {
@@ -137,12 +139,12 @@ func (s *shared) printEnded(r payments.Replay) error {
 		fmt.Fprintf(s.err, "%s left to another replay\n", console.Grouped(plural(int64(r.PassedOver), "dead letter was", "dead letters were")))
 	}
 	for _, result := range []payments.ReplayResult{payments.ReplayFailedAgain, payments.ReplayConflict, payments.ReplaySkipped} {
-		if r.Results[result] > 0 {
+		if n := r.Results[result]; n > 0 && !(result == payments.ReplaySkipped && n == r.NotBegun) {
 			fmt.Fprintf(s.err, "why: oncepay replays show %s --items --result %s\n", r.ID, result)
 		}
 	}
 	if r.State == payments.ReplayCanceled {
-		return NewExit(exitFailed, fmt.Sprintf("oncepay: replay %s was cancelled with %s", r.ID, progress(r)))
+		return NewExit(exitFailed, fmt.Sprintf("oncepay: replay %s was canceled with %s", r.ID, progress(r)))
 	}
 	return nil
 }
@@ -154,9 +156,16 @@ var replayResults = []payments.ReplayResult{payments.ReplaySucceeded, payments.R
 func (s *shared) printResults(r payments.Replay) error {
 	var rows [][]string
 	for _, result := range replayResults {
-		if n := r.Results[result]; n > 0 {
+		n := r.Results[result]
+		if result == payments.ReplaySkipped {
+			n -= r.NotBegun
+		}
+		if n > 0 {
 			rows = append(rows, []string{string(result), console.Grouped(fmt.Sprint(n)), resultMeaning[result]})
 		}
+	}
+	if r.NotBegun > 0 {
+		rows = append(rows, []string{"not begun", console.Grouped(fmt.Sprint(r.NotBegun)), "the replay was canceled before, and they are open as they were"})
 	}
 	if open := r.Total - finished(r); open > 0 {
 		rows = append(rows, []string{"none yet", console.Grouped(fmt.Sprint(open)), console.Grouped(plural(int64(r.Issued-finished(r)), "of them is", "of them are")) + " taken up"})
@@ -170,10 +179,10 @@ func (s *shared) printResults(r payments.Replay) error {
 // resultMeaning says what a result is.
 var resultMeaning = map[payments.ReplayResult]string{
 	payments.ReplaySucceeded:      "charged, held, or with its customer or bank",
-	payments.ReplayAlreadySettled: "had its outcome; Stripe was not asked",
+	payments.ReplayAlreadySettled: "has its outcome, from before or by another of these; nothing was charged for this one",
 	payments.ReplayFailedAgain:    "declined, refused, expired, for review, or dead again",
 	payments.ReplayConflict:       "its key names another request",
-	payments.ReplaySkipped:        "cannot be replayed, or was discarded meanwhile",
+	payments.ReplaySkipped:        "cannot be replayed or changed, or was discarded meanwhile",
 }
 
 // checkResult checks a result that somebody asks for.

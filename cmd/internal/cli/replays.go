@@ -18,7 +18,7 @@ func replaysCommand(s *shared) *cobra.Command {
 	return Group("replays", "Watch and steer the replays of dead letters", replaysListCommand(s), replaysShowCommand(s),
 		replaysChangeCommand(s, "pause", "Take up no more dead letters of a replay until it is resumed", "paused", operators.PauseReplay),
 		replaysChangeCommand(s, "resume", "Let a paused replay go on", "goes on", operators.ResumeReplay),
-		replaysChangeCommand(s, "cancel", "End a replay; what it has taken up already goes on", "cancelled", operators.CancelReplay))
+		replaysChangeCommand(s, "cancel", "End a replay; what it has taken up already goes on", "canceled", operators.CancelReplay))
 }
 
 func replaysListCommand(s *shared) *cobra.Command {
@@ -38,7 +38,7 @@ func replaysListCommand(s *shared) *cobra.Command {
 				return printPage(s, page, next, document.Replay, columns[payments.Replay]{
 					[]string{"ID", "STATE", "DEAD LETTERS", "DONE", "BEGUN (UTC)", "BY", "NOTE"},
 					func(r payments.Replay) []string {
-						return []string{r.ID, string(r.State), console.Grouped(fmt.Sprint(r.Total)), console.Grouped(fmt.Sprint(finished(r))),
+						return []string{r.ID, string(r.State), console.Grouped(fmt.Sprint(r.Total)), console.Grouped(fmt.Sprint(done(r))),
 							when(r.CreatedAt), r.Actor, orDash(r.Reason)}
 					},
 				})
@@ -135,10 +135,13 @@ func (s *shared) printReplay(r payments.Replay, now time.Time) {
 	count := func(n int) string { return console.Grouped(plural(int64(n), "dead letter", "dead letters")) }
 	lines := [][2]string{
 		{"replay", r.ID}, {"state", string(r.State)}, {"by", r.Actor}, {"note", r.Reason}, {"chosen by", filterText(r.Filter)}, {"begun", when(r.CreatedAt)},
-		{"dead letters", console.Grouped(fmt.Sprint(r.Total))}, {"done", console.Grouped(fmt.Sprint(finished(r)))},
+		{"dead letters", console.Grouped(fmt.Sprint(r.Total))}, {"done", console.Grouped(fmt.Sprint(done(r)))},
+	}
+	if r.NotBegun > 0 {
+		lines = append(lines, [2]string{"not begun", console.Grouped(fmt.Sprint(r.NotBegun)) + " (canceled)"})
 	}
 	if len(r.Amount) > 0 {
-		lines = append(lines, [2]string{"amount", money(r.Amount, 0)})
+		lines = append(lines, [2]string{"amount", "at most " + money(r.Amount, 0)})
 	}
 	if !r.FinishedAt.IsZero() {
 		lines = append(lines, [2]string{"ended", when(r.FinishedAt)})
@@ -163,7 +166,7 @@ func speedOf(r payments.Replay, now time.Time) string {
 	if !r.FinishedAt.IsZero() {
 		now = r.FinishedAt
 	}
-	took, done := now.Sub(r.CreatedAt), finished(r)
+	took, done := now.Sub(r.CreatedAt), done(r)
 	if took < time.Second || done == 0 {
 		return ""
 	}
