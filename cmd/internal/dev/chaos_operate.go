@@ -199,7 +199,12 @@ func (c *chaosRun) atWork(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for _, r := range list {
-		if r.State != payments.ReplayCanceled && r.State != payments.ReplayCompleted {
+		ended := 0
+		for _, n := range r.Results {
+			ended += n
+		}
+		// Of a replay that was canceled, what a runner held has its result once that runner's time is over.
+		if r.State != payments.ReplayCompleted && (r.State != payments.ReplayCanceled || ended < r.Total) {
 			return fmt.Sprintf("replay %s of %d is %s, with results %v", r.ID, r.Total, r.State, r.Results), nil
 		}
 	}
