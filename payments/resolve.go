@@ -45,10 +45,17 @@ var remedies = map[Status]string{
 	StatusStalled:         "it has a dead letter: `oncepay dlq replay` takes it up again, `oncepay dlq discard` cancels it",
 }
 
+// Decision is what a person says has become of a payment.
+type Decision struct {
+	As Status
+	// PaymentIntent is what was charged at Stripe, pi_…: for succeeded alone, and required there while the payment has none.
+	PaymentIntent string
+}
+
 // Resolve says what a person's decision makes of a payment, or why it must not be: because it could charge twice, or lose a charge. waiting
 // submits it again, and unknown looks it up again. It is pure. CodeInvalid, naming the member and the remedy.
-func Resolve(p Payment, as Status, op Operation, now time.Time) (Transition, error) {
-	reason := strings.TrimSpace(op.Reason)
+func Resolve(p Payment, d Decision, op Operation, now time.Time) (Transition, error) {
+	as, reason := d.As, strings.TrimSpace(op.Reason)
 	switch {
 	case strings.TrimSpace(op.Actor) == "":
 		return Transition{}, &Error{Code: CodeInvalid, Field: "actor", Message: "is required: say who decides"}
@@ -66,8 +73,16 @@ func Resolve(p Payment, as Status, op Operation, now time.Time) (Transition, err
 	if why := unsafe(p, as, now); why != "" {
 		return Transition{}, refused(p, as, why)
 	}
+	if err := checkCharged(p, d); err != nil {
+		return Transition{}, err
+	}
 	t := Transition{Status: as, Reason: ReasonResolved + ": " + reason}
+	if d.PaymentIntent != "" {
+		t.Reason = ReasonResolved + ": " + d.PaymentIntent + ": " + reason
+	}
 	switch as {
+	case StatusSucceeded:
+		t.Object = chargedBy(p, d)
 	case StatusFailed:
 		t.Failure = p.Failure
 	case StatusUnknown:

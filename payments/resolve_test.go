@@ -48,6 +48,22 @@ func afterwards(p Payment, t Transition) Payment {
 	return p
 }
 
+// decided is a decision with all that it needs.
+func decided(p Payment, as Status) Decision {
+	d := Decision{As: as}
+	if as == StatusSucceeded && p.StripePaymentIntent == "" {
+		d.PaymentIntent = "pi_1"
+	}
+	return d
+}
+
+func named(p Payment, as Status) string {
+	if d := decided(p, as); d.PaymentIntent != "" {
+		return d.PaymentIntent + ": "
+	}
+	return ""
+}
+
 func wantRefusal(t *testing.T, what string, err error) {
 	t.Helper()
 	var e *Error
@@ -63,7 +79,7 @@ func TestResolveNeitherChargesTwiceNorLoses(t *testing.T) {
 		atStripe := p.InDoubt || !p.FirstSubmitAt.IsZero() || p.StripePaymentIntent != ""
 		for _, as := range Statuses() {
 			what := fmt.Sprintf("%s as %s: %+v", p.Status, as, p)
-			got, err := Resolve(p, as, someone, testNow)
+			got, err := Resolve(p, decided(p, as), someone, testNow)
 			if err != nil && CheckResolution(as) != "" {
 				if e := new(Error); !errors.As(err, &e) || e.Code != CodeInvalid || e.Field != "as" || !strings.Contains(e.Message, "must be one of succeeded, failed,") {
 					t.Errorf("%s: the choices are not named: %v", what, err)
@@ -86,9 +102,12 @@ func TestResolveNeitherChargesTwiceNorLoses(t *testing.T) {
 				"a send in doubt is not called off by one word":   p.InDoubt && (p.Status == StatusReceived || p.Status == StatusWaiting),
 				"what is looked up stays in doubt":                as == StatusUnknown && !got.InDoubt,
 				"only what Stripe's records say is for review":    as == StatusNeedsReview,
-				"the reason tells that a person decided, and why": got.Reason != "resolved_by_operator: seen in the dashboard",
-				"a decline keeps Stripe's words":                  as == StatusFailed && got.Failure != p.Failure,
-				"what is submitted again has all its tries":       as == StatusWaiting && next.Tries != 0,
+				"the reason tells that a person decided, and why": got.Reason != "resolved_by_operator: "+named(p, as)+"seen in the dashboard",
+				"what succeeded names its PaymentIntent and its money": as == StatusSucceeded &&
+					(got.Object == nil || got.Object.ID != "pi_1" || got.Object.AmountReceived != max(p.AmountCaptured, 9900*int64(1-min(p.AmountCaptured, 1)))),
+				"only what succeeded does":                  as != StatusSucceeded && got.Object != nil,
+				"a decline keeps Stripe's words":            as == StatusFailed && got.Failure != p.Failure,
+				"what is submitted again has all its tries": as == StatusWaiting && next.Tries != 0,
 			} {
 				if broken {
 					t.Errorf("%s: not so that %s", what, rule)
@@ -124,7 +143,7 @@ func TestNoWayRoundByHand(t *testing.T) {
 				t.Errorf("%s can be brought to %s by hand: %+v", p.Status, at.Status, p)
 			}
 			for _, as := range Statuses() {
-				if got, err := Resolve(at, as, someone, testNow); err == nil && !seen[as] {
+				if got, err := Resolve(at, decided(at, as), someone, testNow); err == nil && !seen[as] {
 					seen[as] = true
 					left = append(left, afterwards(at, got))
 				}
@@ -157,7 +176,7 @@ func TestResolveNamesWhatIsWrong(t *testing.T) {
 		"cancelling":      {Payment{Status: StatusWaiting, Reason: ReasonCancelling, StripePaymentIntent: "pi_1"}, StatusCanceled, someone, "as", "wait for that"},
 		"absent":          {Payment{Status: StatusNeedsReview, Reason: ReasonAbsent}, StatusUnknown, someone, "as", "nothing to look for"},
 	} {
-		_, err := Resolve(c.p, c.as, c.op, testNow)
+		_, err := Resolve(c.p, Decision{As: c.as}, c.op, testNow)
 		var e *Error
 		if !errors.As(err, &e) || e.Code != CodeInvalid || e.Field != c.field || !strings.Contains(e.Message, c.say) {
 			t.Errorf("%s: %v", name, err)

@@ -120,8 +120,13 @@ func (p Payment) Orphan() bool { return p.BatchID == "" && ReservedKey(p.Idempot
 // looked at then, and corrected.
 func (o StripeObject) Contradicts(p Payment) bool {
 	switch {
-	case p.Kind == KindBatch || p.Status.HasTicket() || p.Status == StatusStalled || p.Status == StatusNeedsReview || p.Status == StatusSucceeded:
+	case p.Kind == KindBatch || p.Status.HasTicket() || p.Status == StatusStalled || p.Status == StatusNeedsReview:
 		return false
+	case p.Status == StatusSucceeded: // another one was charged too, or in its place; or the one that it names, which a person may have named, was not
+		if o.Intent.ID != p.StripePaymentIntent {
+			return o.Intent.Status.movesMoney()
+		}
+		return o.Intent.Status != StripeSucceeded
 	case p.Status.Final():
 		return o.Intent.Status.movesMoney()
 	case p.Status == StatusRequiresCapture:

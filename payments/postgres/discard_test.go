@@ -72,13 +72,13 @@ func TestResolve(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := c.Payment.ID
-	if _, err := b.Resolve(ctx, "acme", id, payments.StatusFailed, ann); payments.ErrorCode(err) != payments.CodeInvalid {
+	if _, err := b.Resolve(ctx, "acme", id, payments.Decision{As: payments.StatusFailed}, ann); payments.ErrorCode(err) != payments.CodeInvalid {
 		t.Errorf("an unknown one as failed: %v", err)
 	}
 	if lines := b.audited("payments resolve"); len(lines) != 0 {
 		t.Errorf("a refusal is in the audit: %+v", lines)
 	}
-	if _, err := b.Resolve(ctx, "acme", id, payments.StatusNeedsReview, ann); payments.ErrorCode(err) != payments.CodeInvalid {
+	if _, err := b.Resolve(ctx, "acme", id, payments.Decision{As: payments.StatusNeedsReview}, ann); payments.ErrorCode(err) != payments.CodeInvalid {
 		t.Errorf("an unknown one for review, and from there to anything: %v", err)
 	}
 	if done, err := b.Evidence(ctx, "acme", id, func(payments.Payment) (payments.Transition, error) {
@@ -87,7 +87,11 @@ func TestResolve(t *testing.T) {
 		t.Fatalf("what Stripe's records say: %+v, %v", done, err)
 	}
 	for _, as := range []payments.Status{payments.StatusUnknown, payments.StatusSucceeded} {
-		done, err := b.Resolve(ctx, "acme", id, as, ann)
+		d := payments.Decision{As: as}
+		if as == payments.StatusSucceeded {
+			d.PaymentIntent = "pi_seen"
+		}
+		done, err := b.Resolve(ctx, "acme", id, d, ann)
 		if err != nil || done.Payment.Status != as || done.Sequence == 0 || !strings.Contains(done.Payment.Reason, ann.Reason) {
 			t.Fatalf("%s: %+v, %v", as, done, err)
 		}
@@ -99,11 +103,17 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", as, list, want)
 		}
 	}
+	if p, err := b.Find(ctx, "acme", id); err != nil || p.StripePaymentIntent != "pi_seen" || p.AmountCaptured != p.Amount || p.InDoubt {
+		t.Errorf("succeeded: %+v, %v", p, err)
+	}
 	lines := b.audited("payments resolve")
+	if len(lines) == 2 && !strings.Contains(string(lines[0].Result), `"amount_captured":9900,`) {
+		t.Errorf("audit: %+v", lines)
+	}
 	if len(lines) != 2 || lines[0].Target != id.String() || lines[0].TenantID != "acme" || !strings.Contains(string(lines[0].Result), `"from":"unknown"`) {
 		t.Errorf("audit: %+v", lines)
 	}
-	if _, err := b.Resolve(ctx, "acme", payments.NewID("acme", "x"), payments.StatusSucceeded, ann); payments.ErrorCode(err) != payments.CodeNotFound {
+	if _, err := b.Resolve(ctx, "acme", payments.NewID("acme", "x"), payments.Decision{As: payments.StatusSucceeded, PaymentIntent: "pi_seen"}, ann); payments.ErrorCode(err) != payments.CodeNotFound {
 		t.Errorf("of none: %v", err)
 	}
 }

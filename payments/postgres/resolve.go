@@ -12,18 +12,22 @@ import (
 
 // Resolve records a person's decision about a payment, with its line in the audit, in one transaction. The open dead letter of a payment that is final
 // then is settled with it. CodeNotFound; CodeInvalid as payments.Resolve, and while a rewind is running.
-func (s *Store) Resolve(ctx context.Context, tenantID string, id payments.ID, as payments.Status, op payments.Operation) (payments.Recorded, error) {
+func (s *Store) Resolve(ctx context.Context, tenantID string, id payments.ID, d payments.Decision, op payments.Operation) (payments.Recorded, error) {
 	var before payments.Status
 	// By the store's time, as tickets are given: the clock of whoever decides may be wrong, and a payment that a worker has would look free.
 	decide := func(p payments.Payment, now time.Time) (payments.Transition, error) {
 		before = p.Status
-		return payments.Resolve(p, as, op, now)
+		return payments.Resolve(p, d, op, now)
 	}
 	return s.evidence(ctx, tenantID, id, decide, beside{first: s.notRewinding, also: func(b *pgx.Batch, done payments.Recorded) {
 		if done.Payment.Status.Final() {
 			b.Queue(query("settle_ticket_letter"), tenantID, id[:])
 		}
-		result, _ := json.Marshal(map[string]any{"from": before, "status": done.Payment.Status})
+		became := map[string]any{"from": before, "status": done.Payment.Status}
+		if d.As == payments.StatusSucceeded {
+			became["stripe_payment_intent"], became["amount_captured"] = done.Payment.StripePaymentIntent, done.Payment.AmountCaptured
+		}
+		result, _ := json.Marshal(became)
 		s.queueAudit(b, payments.AuditEntry{
 			Actor: op.Actor, Action: "payments resolve", Reason: op.Reason, TenantID: tenantID, Target: done.Payment.ID.Format(done.Payment.Kind), Result: result,
 		})

@@ -21,7 +21,7 @@ func TestResolveGoesByTheStoresTime(t *testing.T) {
 			t.Fatalf("%d taken", len(taken))
 		}
 		resolve := func() error {
-			_, err := s.Resolve(t.Context(), "acme", owned.Payment.ID, payments.StatusSucceeded, ada)
+			_, err := s.Resolve(t.Context(), "acme", owned.Payment.ID, payments.Decision{As: payments.StatusSucceeded, PaymentIntent: "pi_seen"}, ada)
 			return err
 		}
 		if err := resolve(); payments.ErrorCode(err) != payments.CodeInvalid {

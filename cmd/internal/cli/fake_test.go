@@ -129,11 +129,11 @@ func (f *fakeOperators) Find(_ context.Context, tenant string, _ payments.ID) (p
 	return f.payment, nil
 }
 
-func (f *fakeOperators) Resolve(_ context.Context, tenant string, id payments.ID, as payments.Status, op payments.Operation) (payments.Recorded, error) {
-	f.did("resolve " + tenant + " " + id.String() + " " + string(as))
+func (f *fakeOperators) Resolve(_ context.Context, tenant string, id payments.ID, d payments.Decision, op payments.Operation) (payments.Recorded, error) {
+	f.did(strings.TrimSpace("resolve " + tenant + " " + id.String() + " " + string(d.As) + " " + d.PaymentIntent))
 	f.op = op
 	p := f.payment
-	p.Status = as
+	p.Status = d.As
 	return payments.Recorded{Payment: p}, f.refusal
 }
 

@@ -126,23 +126,42 @@ func TestPauseAndResume(t *testing.T) {
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	id := payments.NewID("acme", "order-1")
-	f := &fakeOperators{payment: payments.Payment{Intent: payments.Intent{TenantID: "acme", Amount: 1_234_500, Currency: "usd", Kind: payments.KindCharge}, ID: id, Status: payments.StatusNeedsReview, Reason: payments.ReasonSeveral}}
+	f := &fakeOperators{payment: payments.Payment{Intent: payments.Intent{TenantID: "acme", Amount: 1_234_500, Currency: "usd", Kind: payments.KindCharge}, ID: id, Status: payments.StatusNeedsReview, Reason: payments.ReasonSeveral, InDoubt: true}}
 	line := []string{"payments", "resolve", id.String(), "--as", "succeeded", "--reason", "seen at Stripe", "--actor", "ann"}
-	f.run(true, "n\n", line...).says(t, exitFailed, "", id.String()+" of tenant acme, 12,345.00 USD, is needs_review (several_payment_intents)\nrecord it as succeeded? [y/N] oncepay: nothing was changed\n")
+	f.run(true, "", line...).says(t, exitFailed, "", "oncepay: --payment-intent: is required: ")
+	f.run(false, "", append(line, "--payment-intent", "ch_1")...).says(t, exitUsage, "", "--payment-intent: must be the id of a PaymentIntent")
+	f.run(false, "", append(line, "--payment-intent", "")...).says(t, exitUsage, "", "--payment-intent: must be the id of a PaymentIntent")
+	line = append(line, "--payment-intent", "pi_1")
+	shown := id.String() + " of tenant acme, 12,345.00 USD, is needs_review (several_payment_intents)\nfor good, as paid: 12,345.00 USD captured by pi_1; Stripe is not asked, your word stands\n"
+	f.run(true, "n\n", line...).says(t, exitFailed, "", shown+"record it as succeeded? [y/N] oncepay: nothing was changed\n")
+	f.run(false, "", line...).says(t, exitUsage, "", "--yes: is required where there is no terminal to ask on; nothing was changed")
 	if len(f.asked) > 0 {
 		t.Errorf("%q", f.asked)
 	}
 	f.run(true, "y\n", line...).says(t, exitOK, id.String()+" is succeeded; it was needs_review\n", "[y/N]")
-	f.run(true, "", append(line, "--yes")...).says(t, exitOK, " is succeeded", "")
+	line = append(line, "--yes")
+	f.run(true, "", line...).says(t, exitOK, " is succeeded", "")
 	if r := f.run(false, "", append(line, "--json", "--tenant", "acme")...); r.code != exitOK || oneDocument(t, r.out)["status"] != "succeeded" || r.err != "" {
 		t.Errorf("%+v", r)
 	}
-	if f.count("resolve acme "+id.String()+" succeeded") != 3 || f.op != (payments.Operation{Actor: "ann", Reason: "seen at Stripe"}) {
+	if f.count("resolve acme "+id.String()+" succeeded pi_1") != 3 || f.op != (payments.Operation{Actor: "ann", Reason: "seen at Stripe"}) {
 		t.Errorf("%q, %+v", f.asked, f.op)
 	}
 	f.run(false, "", append(line, "--tenant", "other")...).says(t, exitFailed, "", "the tenant has no such payment")
 	f.refusal = &payments.Error{Code: payments.CodeInvalid, Field: "as", Message: "a payment that is unknown cannot be resolved as failed"}
-	f.run(false, "", line...).says(t, exitFailed, "", "oncepay: as: a payment that is unknown cannot be resolved as failed\n")
+	f.run(false, "", line...).says(t, exitFailed, "", "oncepay: --as: a payment that is unknown cannot be resolved as failed\n")
+	asked := len(f.asked)
+	f.payment.Status = payments.StatusUnknown
+	f.words("payments resolve "+id.String()+" --as failed --reason R --yes").says(t, exitFailed, "", "oncepay: --as: a payment that is unknown cannot be resolved as failed: it may have been charged")
+	f.payment.Status = payments.StatusNeedsReview
+	for as, says := range map[string]string{"unknown": "Stripe's records are read again", "failed": "as not charged", "canceled": "as not charged"} {
+		f.run(true, "n\n", "payments", "resolve", id.String(), "--as", as, "--reason", "R").says(t, exitFailed, "", says)
+	}
+	f.payment.InDoubt = false
+	f.run(true, "n\n", "payments", "resolve", id.String(), "--as", "waiting", "--reason", "R").says(t, exitFailed, "", "it is sent to Stripe again")
+	if len(f.asked) != asked {
+		t.Errorf("%q", f.asked[asked:])
+	}
 }
 
 func TestAudit(t *testing.T) {

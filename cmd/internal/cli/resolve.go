@@ -2,8 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +21,9 @@ const resolveHelp = `Record a person's decision about a payment that Stripe's re
 first: what is recorded here is what everybody is told. Nothing is refunded or cancelled there
 by it, and only ` + "`waiting`" + ` sends anything.
 
-  succeeded      it was charged
+  succeeded      it was charged; --payment-intent says by which PaymentIntent, where Stripe has not
+                 named one. All of the amount is recorded as captured; after a partial capture use
+                 unknown, which reads how much it was
   failed         it was not charged, and will not be
   canceled       it was not charged, and is given up
   unknown        ask Stripe's records again
@@ -31,22 +36,28 @@ twice or lose a charge is refused, with the reason.`
 // resolve is one call of payments resolve.
 type resolve struct {
 	*shared
-	as, reason, tenant string
-	yes                bool
-	op                 payments.Operation
+	decision       payments.Decision
+	reason, tenant string
+	yes            bool
+	op             payments.Operation
 }
 
 func paymentsResolveCommand(s *shared) *cobra.Command {
 	r := resolve{shared: s}
+	var as string
 	c := &cobra.Command{
-		Use: "resolve ID --as STATUS --reason R", Short: "Record a person's decision about a payment", Args: Arguments(1, 1), Long: resolveHelp,
+		Use: "resolve ID --as STATUS [--payment-intent PI] --reason R", Short: "Record a person's decision about a payment", Args: Arguments(1, 1), Long: resolveHelp,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			id, err := payments.ParseID(args[0])
 			if err != nil {
 				return &app.UsageError{Text: "the id of a payment is needed: pay_…"}
 			}
-			if wrong := payments.CheckResolution(payments.Status(r.as)); wrong != "" {
+			r.decision.As = payments.Status(as)
+			if wrong := payments.CheckResolution(r.decision.As); wrong != "" {
 				return &app.UsageError{Text: "--as: " + wrong}
+			}
+			if wrong := payments.CheckPaymentIntent(r.decision.PaymentIntent); c.Flags().Changed("payment-intent") && wrong != "" {
+				return &app.UsageError{Text: "--payment-intent: " + wrong}
 			}
 			if c.Flags().Changed("tenant") && payments.CheckTenantID(r.tenant) != "" {
 				return &app.UsageError{Text: "--tenant: " + payments.CheckTenantID(r.tenant)}
@@ -58,10 +69,11 @@ func paymentsResolveCommand(s *shared) *cobra.Command {
 		},
 	}
 	bindActor(c)
-	c.Flags().StringVar(&r.as, "as", "", "what it is from now on (required)")
+	c.Flags().StringVar(&as, "as", "", "what it is from now on (required)")
+	c.Flags().StringVar(&r.decision.PaymentIntent, "payment-intent", "", "what was charged at Stripe, pi_…; with --as succeeded, required while the payment shows none")
 	c.Flags().StringVar(&r.reason, "reason", "", "why: what you saw at Stripe (required)")
 	c.Flags().StringVar(&r.tenant, "tenant", "", "the tenant; by default the one that has it")
-	c.Flags().BoolVar(&r.yes, "yes", false, "do not ask; nobody is asked where there is no terminal")
+	c.Flags().BoolVar(&r.yes, "yes", false, "do not ask; required where there is no terminal")
 	return c
 }
 
@@ -73,19 +85,51 @@ func (r *resolve) run(ctx context.Context, store operators, id payments.ID, in i
 	if err != nil {
 		return err
 	}
-	if !r.yes && r.asks(in) {
-		fmt.Fprintf(r.err, "%s of tenant %s, %s, is %s (%s)\n", p.ID.Format(p.Kind), p.TenantID, money(map[string]int64{p.Currency: p.Amount}, 0), p.ShownStatus(), orDash(p.Reason))
-		if err := r.confirm(ctx, in, false, "record it as "+r.as+"?", "nothing was changed"); err != nil {
-			return err
-		}
-	}
-	done, err := store.Resolve(ctx, p.TenantID, id, payments.Status(r.as), r.op)
+	// What is wrong for any worker and at any time is said before anything is asked; the store judges the rest, by its own time.
+	seen := p
+	seen.Owned, seen.ExpiresAt = false, time.Time{}
+	becomes, err := payments.Resolve(seen, r.decision, r.op, time.Now())
 	if err != nil {
-		return failure(err)
+		return failure(namingFlags(err))
+	}
+	if !r.yes {
+		fmt.Fprintf(r.err, "%s of tenant %s, %s, is %s (%s)\n%s\n", p.ID.Format(p.Kind), p.TenantID, money(map[string]int64{p.Currency: p.Amount}, 0), p.ShownStatus(),
+			orDash(p.Reason), comesTo(p, becomes))
+	}
+	if err := r.confirm(ctx, in, r.yes, "record it as "+string(r.decision.As)+"?", "nothing was changed"); err != nil {
+		return err
+	}
+	done, err := store.Resolve(ctx, p.TenantID, id, r.decision, r.op)
+	if err != nil {
+		return failure(namingFlags(err))
 	}
 	if r.json {
 		return console.JSON(r.out, document.Payment(done.Payment))
 	}
 	fmt.Fprintf(r.out, "%s is %s; it was %s\n", p.ID.Format(p.Kind), done.Payment.Status, p.ShownStatus())
 	return nil
+}
+
+// comesTo says what a decision does, before it is made.
+func comesTo(p payments.Payment, t payments.Transition) string {
+	switch t.Status {
+	case payments.StatusSucceeded:
+		return "for good, as paid: " + money(map[string]int64{p.Currency: t.Object.AmountReceived}, 0) + " captured by " + t.Object.ID + "; Stripe is not asked, your word stands"
+	case payments.StatusWaiting:
+		return "it is sent to Stripe again, which may charge it"
+	case payments.StatusUnknown:
+		return "nothing is sent: Stripe's records are read again and decide"
+	}
+	return "for good, as not charged: nothing is ever sent for it; Stripe is not asked, your word stands"
+}
+
+// namingFlags is an error about a member of a decision as one about its flag.
+func namingFlags(err error) error {
+	var e *payments.Error
+	if !errors.As(err, &e) || e.Field == "" {
+		return err
+	}
+	named := *e
+	named.Field = "--" + strings.ReplaceAll(e.Field, "_", "-")
+	return &named
 }

@@ -198,7 +198,7 @@ func (c *crew) resolve(ctx context.Context) (what string, done bool) {
 	if as == payments.StatusCanceled && (o.Present || p.Status != payments.StatusReceived && p.Status != payments.StatusWaiting) {
 		return "resolve", false
 	}
-	_, err := c.Store.Resolve(ctx, world.Tenant, o.ID(), as, c.op)
+	_, err := c.Store.Resolve(ctx, world.Tenant, o.ID(), payments.Decision{As: as}, c.op)
 	return "resolve as " + string(as), err == nil
 }
 
@@ -261,8 +261,8 @@ func (c *crew) end() {
 			}
 			open = append(open, fmt.Sprintf("%s %s %q owned %v, due %s", o.Key, p.Status, p.Reason, p.Owned, p.NextAttemptAt.Sub(c.Clock.Now())))
 			if p.Status == payments.StatusNeedsReview {
-				if _, err := c.Store.Resolve(ctx, world.Tenant, p.ID, payments.StatusUnknown, c.op); err != nil {
-					_, _ = c.Store.Resolve(ctx, world.Tenant, p.ID, payments.StatusWaiting, c.op)
+				if _, err := c.Store.Resolve(ctx, world.Tenant, p.ID, payments.Decision{As: payments.StatusUnknown}, c.op); err != nil {
+					_, _ = c.Store.Resolve(ctx, world.Tenant, p.ID, payments.Decision{As: payments.StatusWaiting}, c.op)
 				}
 			}
 			if p.Status == payments.StatusUnknown && c.dice.n(100) == 0 {

@@ -26,7 +26,7 @@ func TestNobodyEndsWhatIsBeingRewound(t *testing.T) {
 		if s == payments.RewindSettle || s == payments.RewindStripe { // what ends before the list is read is put right by it
 			return false
 		}
-		if _, err := w.Store.Resolve(ctx, world.Tenant, waits.ID(), payments.StatusCanceled, op); payments.ErrorCode(err) == payments.CodeInvalid {
+		if _, err := w.Store.Resolve(ctx, world.Tenant, waits.ID(), payments.Decision{As: payments.StatusCanceled}, op); payments.ErrorCode(err) == payments.CodeInvalid {
 			refused.Add(1)
 		}
 		if _, err := w.Store.Discard(ctx, payments.LetterFilter{PaymentID: &stalled}, 0, op); payments.ErrorCode(err) == payments.CodeInvalid {
