@@ -137,7 +137,7 @@ func explain(reason payments.Reason, differs []string, r reading) refusal {
 		text := "idempotency_key: already names another request; differs: " + strings.Join(differs, ", ") + ". Publish a new " + what + " under a new key"
 		return refusal{reason: reason, message: text}
 	case payments.ReasonTenantUnknown:
-		return refusal{reason: reason, message: "tenant: does not exist; create it with `oncepay tenants create`, then publish again"}
+		return refusal{reason: reason, message: "tenant: does not exist; `oncepay tenants create " + r.tenant + "`, then `oncepay dlq replay`"}
 	case payments.ReasonKeyInvalid:
 		return refusal{reason: reason, message: "idempotency_key: :: is reserved for the children of a batch, and no batch has this child"}
 	default:

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -124,6 +125,28 @@ func (b *bench) pausedScope(scope payments.Pause, held []string, own payments.Ac
 	if err != nil || given != 2*len(held) {
 		b.t.Errorf("%d were taken after the pause, want %d, %v", given, 2*len(held), err)
 	}
+}
+
+// TestStripeAccountsAreThoseThatPaymentsGoTo: those of tenants, before anything was sent, and those that payments were sent to.
+func TestStripeAccountsAreThoseThatPaymentsGoTo(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	want := func(accounts ...string) {
+		t.Helper()
+		if got, err := b.StripeAccounts(ctx); err != nil || !slices.Equal(got, accounts) {
+			t.Errorf("%q, %v, want %q", got, err, accounts)
+		}
+	}
+	want()
+	if _, err := b.CreateTenant(ctx, Tenant{ID: "rich", StripeAccount: "acct_rich"}); err != nil {
+		t.Fatal(err)
+	}
+	want("acct_rich")
+	b.claim("sent")
+	both := []string{account.ID, "acct_rich"}
+	slices.Sort(both)
+	want(both...)
 }
 
 // TestPauseIsTold: what is wrong with a pause is named, and what was done stands in the audit.

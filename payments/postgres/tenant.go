@@ -64,6 +64,17 @@ func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
 	return list, translate(err)
 }
 
+// StripeAccounts lists the Stripe accounts that payments here go to, as far as the database knows: the installation's own is known to it once a payment
+// was sent.
+func (s *Store) StripeAccounts(ctx context.Context) ([]string, error) {
+	rows, err := s.pool.Query(ctx, query("stripe_accounts"))
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return list, translate(err)
+}
+
 // scanTenant reads {tenant}.
 func scanTenant(r pgx.CollectableRow) (Tenant, error) {
 	var t Tenant

@@ -127,6 +127,8 @@ func (g *Gateway) startCall(ctx context.Context, path, query string) (*exchange,
 		return nil, g.subject.setting("ONCEPAY_STRIPE_KEY", "was refused by Stripe (401); check that it is complete and was not rolled or expired")
 	case x.status == http.StatusOK, x.status == http.StatusForbidden && shaped:
 		return x, g.checkClock(x.header)
+	case x.status >= 500:
+		return nil, payments.Errorf(payments.CodeUnavailable, "Stripe, GET %s: answered %d; Stripe is failing: wait, payments wait too, and see https://status.stripe.com", path, x.status)
 	default:
 		return nil, unavailable(path, fmt.Sprintf("answered %d", x.status))
 	}

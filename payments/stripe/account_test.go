@@ -68,12 +68,12 @@ func TestNewReadsAccountAndMode(t *testing.T) {
 		"refused key":   {reply(401, forbidden), "", nil, payments.Account{}, "ONCEPAY_STRIPE_KEY", payments.CodeInvalid},
 		"proxy's 401":   {reply(401, "<html>"), "", nil, payments.Account{}, "401", payments.CodeUnavailable},
 		"proxy's 403":   {reply(403, "<html>"), "", nil, payments.Account{}, "403", payments.CodeUnavailable},
-		"500":           {reply(500, "{}"), "", nil, payments.Account{}, "500", payments.CodeUnavailable},
+		"500":           {reply(500, "{}"), "", nil, payments.Account{}, "answered 500; Stripe is failing: wait", payments.CodeUnavailable},
 		"redirect":      {reply(302, "", "Location: /v1/balance"), "", nil, payments.Account{}, "302", payments.CodeUnavailable},
 		"garbage":       {reply(200, `{"id":"acct_1"}`), "", nil, payments.Account{}, "not an account", payments.CodeUnavailable},
 		"no livemode":   {reply(200, accountJSON), reply(200, `{"object":"balance"}`), nil, payments.Account{}, "not a balance", payments.CodeUnavailable},
 		"closed":        {"", "", nil, payments.Account{}, "connection", payments.CodeUnavailable},
-		"balance fails": {reply(200, accountJSON), reply(503, "{}"), nil, payments.Account{}, "503", payments.CodeUnavailable},
+		"balance fails": {reply(200, accountJSON), reply(503, "{}"), nil, payments.Account{}, "answered 503; Stripe is failing: wait", payments.CodeUnavailable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

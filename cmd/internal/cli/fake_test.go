@@ -33,6 +33,7 @@ type fakeOperators struct {
 	refusal error
 	pause   payments.Pause
 	pauses  []payments.Pause
+	tenants []postgres.Tenant
 	entries []payments.AuditEntry
 	filter  payments.AuditFilter
 }
@@ -152,6 +153,15 @@ func (f *fakeOperators) Resume(_ context.Context, scope payments.Pause, op payme
 		}
 	}
 	return false, f.refusal
+}
+
+func (f *fakeOperators) Tenants(context.Context) ([]postgres.Tenant, error) { return f.tenants, nil }
+
+func (f *fakeOperators) StripeAccounts(context.Context) (list []string, err error) {
+	for _, t := range f.tenants {
+		list = append(list, t.Account.ID)
+	}
+	return list, nil
 }
 
 func (f *fakeOperators) Pauses(context.Context) ([]payments.Pause, error) { return f.pauses, nil }

@@ -106,6 +106,9 @@ func keysListCommand(s *shared) *cobra.Command {
 		Use: "list", Short: "List API keys; never the keys themselves", Args: Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
+				if err := isTenant(c.Context(), store, tenant); err != nil {
+					return err
+				}
 				list, err := store.APIKeys(c.Context(), tenant)
 				if err != nil {
 					return err

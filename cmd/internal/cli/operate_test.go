@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/postgres"
 )
 
 // TestFollowingSpeaksUp: whoever watches a replay that does not move is told why, once, and how to come back after Ctrl-C.
@@ -103,13 +104,18 @@ func TestReplays(t *testing.T) {
 
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
-	f := &fakeOperators{}
+	f := &fakeOperators{tenants: []postgres.Tenant{{ID: "acme", Account: payments.Account{ID: "acct_1"}}, {ID: "globex", Account: payments.Account{ID: "acct_2"}}}}
 	f.run(false, "", "pause", "--tenant", "acme", "--reason", "their checkout loops", "--until", "2h", "--actor", "ann").
 		says(t, exitOK, "paused tenant acme, until ", "payments are accepted and wait; `oncepay resume --tenant acme --reason R` lets them go on\n")
 	if p := f.pause; p.TenantID != "acme" || p.AccountID != "" || p.Actor != "ann" || p.Reason != "their checkout loops" || time.Until(p.Until) < time.Hour || time.Until(p.Until) > 2*time.Hour {
 		t.Errorf("%+v", p)
 	}
 	f.words("pause --account acct_1 --reason R --until 2099-01-01T00:00:00Z --json").says(t, exitOK, `"until": "2099-01-01T00:00:00Z"`, "")
+	f.words("pause --account acct_1A --reason R").says(t, exitFailed, "", "oncepay: --account: nothing here goes to this account, so nothing was paused; known are acct_1, acct_2. --force")
+	if f.count("pause") != 2 {
+		t.Errorf("%q", f.asked)
+	}
+	f.words("pause --account acct_1A --reason R --force").says(t, exitOK, "paused account acct_1A, until it is resumed\n", "")
 	f.words("pause --reason fire").says(t, exitOK, "paused everything, until it is resumed\n", "`oncepay resume --reason R`")
 	if p := f.pause; p.TenantID+p.AccountID != "" || !p.Until.IsZero() || !strings.Contains(p.Actor, "@") {
 		t.Errorf("%+v", p)
@@ -120,7 +126,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("%+v, %q", f.op, f.asked)
 	}
 	f.words("resume --tenant acme --reason over --json").says(t, exitOK, `"reason": "fire"`, "")
-	f.words("resume --account acct_2 --reason over").says(t, exitFailed, "", "oncepay: account acct_2 is not paused; still paused: tenant acme, account acct_1, everything\n")
+	f.words("resume --account acct_2 --reason over").says(t, exitFailed, "", "oncepay: there is no pause of account acct_2; still paused: tenant acme, account acct_1, everything\n")
 }
 
 func TestResolve(t *testing.T) {

@@ -28,6 +28,8 @@ type operators interface {
 	Pause(ctx context.Context, p payments.Pause) (payments.Pause, error)
 	Resume(ctx context.Context, scope payments.Pause, op payments.Operation) (ended bool, err error)
 	Pauses(ctx context.Context) ([]payments.Pause, error)
+	Tenants(ctx context.Context) ([]postgres.Tenant, error)
+	StripeAccounts(ctx context.Context) ([]string, error)
 	Mark(ctx context.Context) (payments.MarkState, error)
 	AcceptMark(ctx context.Context, counter int64, op payments.Operation, result []byte) error
 	BeginRewind(ctx context.Context, since time.Time, op payments.Operation) (r payments.Rewind, began bool, err error)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,6 +72,7 @@ reason and the end. ` + "`oncepay doctor`" + ` lists what is paused.
 func pauseCommand(s *shared) *cobra.Command {
 	var of scope
 	var reason, until string
+	var force bool
 	c := &cobra.Command{
 		Use: "pause [--tenant T | --account A] --reason R", Short: "Send nothing to Stripe for a while; acceptance goes on", Args: Arguments(0, 0), Long: pauseHelp,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -86,6 +88,9 @@ func pauseCommand(s *shared) *cobra.Command {
 				return err
 			}
 			return s.withOperators(c.Context(), func(store operators) error {
+				if err := knownAccount(c.Context(), store, of.account, force); err != nil {
+					return err
+				}
 				p, err := store.Pause(c.Context(), payments.Pause{TenantID: of.tenant, AccountID: of.account, Reason: op.Reason, Actor: op.Actor, Until: end})
 				if err != nil {
 					return err
@@ -102,8 +107,26 @@ func pauseCommand(s *shared) *cobra.Command {
 	of.bind(c)
 	bindActor(c)
 	c.Flags().StringVar(&reason, "reason", "", "why, for everybody who meets it (required)")
+	c.Flags().BoolVar(&force, "force", false, "also a Stripe account that nothing here has gone to yet")
 	c.Flags().StringVar(&until, "until", "", "RFC 3339 time, or how long from now (2h); without it until somebody resumes")
 	return c
+}
+
+// knownAccount refuses an account that nothing here goes to: a pause of a mistyped one would hold nothing, and look as if it did.
+func knownAccount(ctx context.Context, store operators, account string, force bool) error {
+	if account == "" || force {
+		return nil
+	}
+	known, err := store.StripeAccounts(ctx)
+	if err != nil || slices.Contains(known, account) {
+		return err
+	}
+	names := "none is known yet"
+	if len(known) > 0 {
+		names = "known are " + strings.Join(known, ", ")
+	}
+	return payments.Errorf(payments.CodeNotFound, "--account: nothing here goes to this account, so nothing was paused; %s. --force pauses it all the same, "+
+		"before its first payment; `oncepay doctor` says which account the installation's own is (stripe_account)", names)
 }
 
 // untilWhen says when a pause ends.
@@ -159,7 +182,7 @@ func resumeCommand(s *shared) *cobra.Command {
 				}
 				i := slices.IndexFunc(before, func(p payments.Pause) bool { return p.TenantID == scope.TenantID && p.AccountID == scope.AccountID })
 				if !ended || i < 0 {
-					return payments.Errorf(payments.CodeNotFound, "%s is not paused%s", whom(scope), stillPaused(before))
+					return payments.Errorf(payments.CodeNotFound, "there is no pause of %s%s", whom(scope), stillPaused(before))
 				}
 				p, rest := before[i], slices.Delete(slices.Clone(before), i, i+1)
 				if s.json {

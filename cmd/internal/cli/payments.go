@@ -121,6 +121,9 @@ func paymentsListCommand(s *shared) *cobra.Command {
 				return err
 			}
 			return s.withStore(c.Context(), func(store *postgres.Store) (err error) {
+				if err := isTenant(c.Context(), store, r.TenantID); err != nil {
+					return err
+				}
 				if batch != "" {
 					if r.TenantID, r.Batch, err = findBatch(c.Context(), store, batch, r.TenantID); err != nil {
 						return err
@@ -186,7 +189,12 @@ func findBatch(ctx context.Context, store *postgres.Store, batch, tenant string)
 				return tenant, id, err
 			}
 		}
-		return tenant, payments.NewID(tenant, batch), nil
+		id = payments.NewID(tenant, batch)
+		_, err := store.Batch(ctx, tenant, id)
+		if payments.ErrorCode(err) == payments.CodeNotFound {
+			err = noBatch(ctx, store, tenant, batch)
+		}
+		return tenant, id, err
 	}
 	p, err := store.FindAnywhere(ctx, id)
 	if payments.ErrorCode(err) == payments.CodeNotFound || err == nil && p.Kind != payments.KindBatch {
@@ -194,3 +202,26 @@ func findBatch(ctx context.Context, store *postgres.Store, batch, tenant string)
 	}
 	return p.TenantID, id, err
 }
+
+// noBatch is the error of a key that names no batch. The key of a run names several: they are listed.
+func noBatch(ctx context.Context, store *postgres.Store, tenant, key string) error {
+	page, next, err := store.Batches(ctx, payments.BatchListRequest{TenantID: tenant, Parent: key, Limit: batchesNamed})
+	if err != nil {
+		return err
+	}
+	if len(page) == 0 {
+		return payments.Errorf(payments.CodeNotFound, "--batch: the tenant has no batch and no run of batches under this key")
+	}
+	names := make([]string, len(page))
+	for i, b := range page {
+		names[i] = b.IdempotencyKey
+	}
+	if next != "" {
+		names = append(names, "…")
+	}
+	return payments.Errorf(payments.CodeNotFound, "--batch: this is the key of a run, not of a batch; give one of its batches: %s. `oncepay batch show %s --tenant %s` has the totals of all",
+		strings.Join(names, ", "), key, tenant)
+}
+
+// batchesNamed is how many batches of a run are named.
+const batchesNamed = 5

@@ -18,6 +18,15 @@ var remedies = map[string]string{
 	payments.ReasonRewound:        "nothing: the database was restored, and what was sent since is being looked up at Stripe",
 }
 
+// statusRemedies say what to do about a payment whose reason has no remedy of its own; ID stands for its id.
+var statusRemedies = map[payments.Status]string{
+	payments.StatusUnknown: "wait: it may have been charged, and Stripe's records are read until they tell; never send it again under another key. " +
+		"If it stays so for hours, `oncepay doctor` says why (stripe, stripe_account, stripe_rights)",
+	payments.StatusRequiresCapture: "the money is held: capture or cancel it at Stripe, then `oncepay payments resolve ID --as unknown --reason R` reads what it became",
+	payments.StatusRequiresAction: "its customer has to confirm it. To end it, cancel its PaymentIntent at Stripe; " +
+		"then `oncepay payments resolve ID --as unknown --reason R` reads what it became",
+}
+
 // reviewRemedies say what to look at before a payment that waits for a person is resolved.
 var reviewRemedies = map[string]string{
 	payments.ReasonAbsent:          "Stripe's records show nothing of it: resolve it as waiting to send it, or as canceled",
@@ -26,6 +35,7 @@ var reviewRemedies = map[string]string{
 	payments.ReasonAccountUnclear:  "it may be on several of your Stripe accounts: look for it on each, refund or cancel all but one, then resolve it as succeeded, or as canceled if none is left",
 	payments.ReasonUnknownStatus:   "Stripe names a status that this version does not know: look at the PaymentIntent there, or run a newer version",
 	payments.ReasonMissingAtStripe: "Stripe named a PaymentIntent before and does not show it now: check the account and the key, then resolve it as unknown, which looks again",
+	payments.ReasonCancelRefused:   "it was declined, and Stripe does not cancel its PaymentIntent: cancel it there, then resolve the payment as unknown, which reads what became of it",
 	payments.ReasonConfirming:      "Stripe has left its PaymentIntent half done: cancel it there, then resolve the payment as unknown, which reads what became of it",
 }
 
@@ -39,7 +49,10 @@ func remedyOf(p payments.Payment) string {
 		}
 		return remedy + ": `oncepay payments resolve " + p.ID.Format(p.Kind) + " --as STATUS --reason R`"
 	}
-	return remedies[word]
+	if remedy, ok := remedies[word]; ok {
+		return remedy
+	}
+	return strings.ReplaceAll(statusRemedies[p.Status], "ID", p.ID.Format(p.Kind))
 }
 
 // hold is what an operator's decision or a dead letter means for a payment.
@@ -50,7 +63,11 @@ func hold(ctx context.Context, store operators, p payments.Payment) (lines [][2]
 		if err != nil {
 			return nil, err
 		}
-		for _, pause := range pausesOver(pauses, p) {
+		tenants, err := store.Tenants(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, pause := range pausesOver(pauses, p, tenants) {
 			lines = append(lines, [2]string{"paused", whom(pause) + ", " + untilWhen(pause) + ", by " + pause.Actor + ": " + pause.Reason})
 			lines = append(lines, [2]string{"what to do", "`oncepay resume" + scope{pause.TenantID, pause.AccountID}.flags() + " --reason R` lets it go on"})
 		}
@@ -66,12 +83,23 @@ func hold(ctx context.Context, store operators, p payments.Payment) (lines [][2]
 	return lines, nil
 }
 
-// pausesOver are the pauses that a payment may be under. Which account a payment without one will go to is not known here: all of accounts count then.
-func pausesOver(pauses []payments.Pause, p payments.Payment) (over []payments.Pause) {
+// pausesOver are the pauses that hold a payment. It goes to its tenant's own account, or to the one that it is pinned to. The installation's own is
+// known to workers alone: for a payment that was not sent yet, a paused account that is no tenant's is taken for it.
+func pausesOver(pauses []payments.Pause, p payments.Payment, tenants []postgres.Tenant) (over []payments.Pause) {
+	account, taken := p.StripeAccount, map[string]bool{}
+	ownWay := false
+	for _, t := range tenants {
+		taken[t.Account.ID], taken[t.StripeAccount] = true, true
+		if t.ID == p.TenantID && t.OwnWay() {
+			account, ownWay = t.Account.ID, true
+		}
+	}
 	for _, pause := range pauses {
-		everybody := pause.TenantID == "" && pause.AccountID == ""
-		ofAccount := pause.AccountID != "" && (p.StripeAccount == "" || p.StripeAccount == pause.AccountID)
-		if everybody || pause.TenantID == p.TenantID && pause.TenantID != "" || ofAccount {
+		holds := pause.TenantID == "" || pause.TenantID == p.TenantID
+		if pause.AccountID != "" {
+			holds = pause.AccountID == account || account == "" && !ownWay && !taken[pause.AccountID]
+		}
+		if holds {
 			over = append(over, pause)
 		}
 	}

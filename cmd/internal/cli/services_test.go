@@ -114,6 +114,9 @@ func TestTenantsAndKeys(t *testing.T) {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}
+	for _, of := range []string{"keys", "payments"} {
+		b.fails(b.run(of, "list", "--tenant", "acmee"), exitFailed, "there is no such tenant")
+	}
 	if got := list(t, b.json("keys", "list", "--tenant", "acme")); len(got) != 1 || got[0].(map[string]any)["key"] != nil {
 		t.Errorf("acme's keys: %v", got)
 	}

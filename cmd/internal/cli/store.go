@@ -34,6 +34,18 @@ func (s *shared) withStore(ctx context.Context, f func(*postgres.Store) error) e
 	return asUsage(f(store))
 }
 
+// isTenant refuses the name of a tenant that is not there: an empty list would look as if it had nothing. "" is nobody's name, and fine.
+func isTenant(ctx context.Context, store *postgres.Store, tenant string) error {
+	if tenant == "" {
+		return nil
+	}
+	there, err := store.TenantExists(ctx, tenant)
+	if err == nil && !there {
+		err = payments.Errorf(payments.CodeNotFound, "--tenant: there is no such tenant; `oncepay tenants list` shows them")
+	}
+	return err
+}
+
 func openStore(ctx context.Context, settings app.Settings) (*postgres.Store, error) {
 	if err := settings.RequireDatabase(); err != nil {
 		return nil, err
