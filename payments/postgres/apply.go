@@ -46,7 +46,7 @@ func apply(p payments.Payment, t payments.Transition, at time.Time) payments.Pay
 	}
 	if o := t.Object; o != nil {
 		next.StripePaymentIntent = sanitised(o.ID, nameMax)
-		if o.LatestCharge != "" || next.StripePaymentIntent != p.StripePaymentIntent { // the charge of another one is not this one's
+		if o.LatestCharge != "" {
 			next.StripeCharge = sanitised(o.LatestCharge, nameMax)
 		}
 		// An object that disagrees is stored for whoever reviews it; our amounts keep to their bounds.

@@ -31,8 +31,8 @@ var statusRemedies = map[payments.Status]string{
 var reviewRemedies = map[string]string{
 	payments.ReasonAbsent:          "Stripe's records show nothing of it: resolve it as waiting to send it, or as canceled",
 	payments.ReasonDisagrees:       "Stripe has a PaymentIntent that is not what was asked for: look at it there, mend it, and resolve the payment as what it is",
-	payments.ReasonSeveral:         "Stripe has several PaymentIntents of it: refund or cancel all but one there, then resolve it as succeeded, or as canceled if none is left",
-	payments.ReasonAccountUnclear:  "it may be on several of your Stripe accounts: look for it on each, refund or cancel all but one, then resolve it as succeeded, or as canceled if none is left",
+	payments.ReasonSeveral:         "Stripe has several PaymentIntents of it: refund or cancel all but one there, then resolve it as succeeded with that one as --payment-intent, or as canceled if none is left",
+	payments.ReasonAccountUnclear:  "it may be on several of your Stripe accounts: look for it on each, refund or cancel all but one, then resolve it as succeeded with that one as --payment-intent, or as canceled if none is left",
 	payments.ReasonUnknownStatus:   "Stripe names a status that this version does not know: look at the PaymentIntent there, or run a newer version",
 	payments.ReasonMissingAtStripe: "Stripe named a PaymentIntent before and does not show it now: check the account and the key, then resolve it as unknown, which looks again",
 	payments.ReasonCancelRefused:   "it was declined, and Stripe does not cancel its PaymentIntent: cancel it there, then resolve the payment as unknown, which reads what became of it",
