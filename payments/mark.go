@@ -9,8 +9,8 @@ type Mark struct {
 	Timeline int64  // it goes up when a standby is promoted, and after a recovery to a point in time
 	Counter  int64
 	At       time.Time // by PostgreSQL's clock
-	// Accepted counts how often somebody has said that the database is right as it is: whoever remembers an older mark must forget it then.
-	// It stands in the copy alone.
+	// Accepted is when somebody last said that the database is right as it is, in microseconds since 1970; 0: nobody has. Whoever remembers a
+	// mark of an older acceptance must forget it. It stands in the copy alone, and a time goes on where a number would begin anew with a lost copy.
 	Accepted int64
 }
 

@@ -66,20 +66,24 @@ func (c *Copy) read(ctx context.Context) (*payments.Mark, uint64, error) {
 // Put writes a mark, never over one that has come further. It returns the copy as it is then.
 func (c *Copy) Put(ctx context.Context, m payments.Mark) (*payments.Mark, error) {
 	return c.write(ctx, func(there *payments.Mark) *payments.Mark {
-		if there != nil && (there.Accepted != m.Accepted || there.SystemID != m.SystemID || there.Timeline != m.Timeline || there.Counter >= m.Counter) {
+		switch {
+		case there == nil, there.Accepted < m.Accepted: // the bucket itself was restored from a backup
+			return &m
+		case there.Accepted > m.Accepted, there.SystemID != m.SystemID, there.Timeline != m.Timeline, there.Counter >= m.Counter:
 			return nil
 		}
 		return &m
 	})
 }
 
-// Accept writes a mark that the database is to have from now on, and that is further than any: at least counter.
+// Accept writes a mark that the database is to have from now on, and that is further than any: its counter is higher than m's and the copy's. It
+// counts for everybody, also for those who remember a copy that is gone. m.At is the time of now, by PostgreSQL's clock.
 func (c *Copy) Accept(ctx context.Context, m payments.Mark) (*payments.Mark, error) {
 	return c.write(ctx, func(there *payments.Mark) *payments.Mark {
 		next := m
-		next.Counter, next.Accepted = next.Counter+1, 1
+		next.Counter, next.Accepted = next.Counter+1, m.At.UnixMicro()
 		if there != nil {
-			next.Counter, next.Accepted = max(next.Counter, there.Counter+1), there.Accepted+1
+			next.Counter, next.Accepted = max(next.Counter, there.Counter+1), max(next.Accepted, there.Accepted+1)
 		}
 		return &next
 	})

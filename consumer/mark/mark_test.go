@@ -13,139 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oncepay/oncepay/consumer/mark"
-	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 	"github.com/oncepay/oncepay/payments"
-	"github.com/oncepay/oncepay/schema"
-	"github.com/oncepay/oncepay/schema/provision"
 )
-
-// bucket is a bucket of the test's own.
-type bucket struct {
-	t    *testing.T
-	js   jetstream.JetStream
-	name string
-}
-
-func newBucket(t *testing.T) *bucket {
-	t.Helper()
-	nc, err := nats.Connect(devstacktest.NATS(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bucket{t, js, schema.Subjects{Prefix: devstacktest.Prefix(t)}.BucketMark()}
-	b.make()
-	t.Cleanup(b.lose)
-	return b
-}
-
-func (b *bucket) make() {
-	b.t.Helper()
-	if err := provision.EnsureBucket(context.Background(), b.js, b.name, 1); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-func (b *bucket) lose() {
-	if err := b.js.DeleteStream(context.Background(), schema.StreamOfBucket(b.name)); err != nil {
-		b.t.Error(err)
-	}
-}
-
-func (b *bucket) copy() *mark.Copy { return mark.NewCopy(b.js, b.name) }
-
-// read is the copy's counter and acceptances; -1 if there is none.
-func (b *bucket) read() (counter, accepted int64) {
-	b.t.Helper()
-	m, err := b.copy().Read(context.Background())
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if m == nil {
-		return -1, 0
-	}
-	return m.Counter, m.Accepted
-}
-
-func TestCopyNeverGoesBack(t *testing.T) {
-	t.Parallel()
-	b := newBucket(t)
-	if n, _ := b.read(); n != -1 {
-		t.Fatalf("a new bucket has %d", n)
-	}
-	at := time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
-	m := payments.Mark{SystemID: "1", Timeline: 2, Counter: 7, At: at}
-	if got, err := b.copy().Put(t.Context(), m); err != nil || *got != m {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	if got, err := b.copy().Read(t.Context()); err != nil || *got != m {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	for name, other := range map[string]payments.Mark{
-		"behind": {SystemID: "1", Timeline: 2, Counter: 6}, "as far": m, "another timeline": {SystemID: "1", Timeline: 3, Counter: 8},
-		"another system": {SystemID: "2", Timeline: 2, Counter: 8}, "before an acceptance": {SystemID: "1", Timeline: 2, Counter: 8, Accepted: 1},
-	} {
-		if got, err := b.copy().Put(t.Context(), other); err != nil || *got != m {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
-	}
-	// An acceptance is further than all, whatever it accepts, and counts for those who remember more.
-	got, err := b.copy().Accept(t.Context(), payments.Mark{SystemID: "2", Timeline: 1, Counter: 3, At: at})
-	if err != nil || *got != (payments.Mark{SystemID: "2", Timeline: 1, Counter: 8, At: at, Accepted: 1}) {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	if got, err = b.copy().Accept(t.Context(), payments.Mark{SystemID: "2", Timeline: 1, Counter: 50}); err != nil || got.Counter != 51 || got.Accepted != 2 {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	b.lose()
-	if n, _ := b.read(); n != -1 {
-		t.Errorf("a lost bucket has %d", n)
-	}
-	if _, err := b.copy().Put(t.Context(), m); err == nil {
-		t.Error("a lost bucket takes a mark")
-	}
-	b.make()
-	if got, err = b.copy().Accept(t.Context(), m); err != nil || got.Counter != 8 || got.Accepted != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-// TestCopyOfMany: of many who write at once none overwrites one that has come further.
-func TestCopyOfMany(t *testing.T) {
-	t.Parallel()
-	b := newBucket(t)
-	const writers = 8
-	var wg sync.WaitGroup
-	for n := range writers {
-		wg.Go(func() {
-			if _, err := b.copy().Put(context.Background(), payments.Mark{SystemID: "1", Timeline: 1, Counter: int64(n + 1)}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if n, _ := b.read(); n != writers {
-		t.Errorf("the copy is at %d", n)
-	}
-}
-
-// TestCopyOfSomebodyElse: what is no mark is an error, not a mark at zero.
-func TestCopyOfSomebodyElse(t *testing.T) {
-	t.Parallel()
-	b := newBucket(t)
-	for _, text := range []string{"", "hello", "{}", `{"counter":7}`} {
-		if _, err := b.js.Publish(t.Context(), "$KV."+b.name+"."+schema.KeyMark, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if m, err := b.copy().Read(t.Context()); err == nil || m != nil || !strings.Contains(err.Error(), b.name) {
-			t.Errorf("%q: %+v, %v", text, m, err)
-		}
-	}
-}
 
 // database is one that tells its mark, and can be exchanged.
 type database struct {
@@ -307,11 +176,43 @@ func TestGateCloses(t *testing.T) {
 			if err := keeper.Look(t.Context()); err != nil || other.Held() != "" {
 				t.Errorf("the other process: %q, %v", other.Held(), err)
 			}
-			if n, accepted := k.read(); n != m.Counter+1 || accepted != 1 {
+			if n, accepted := k.read(); n != m.Counter+1 || accepted != m.Accepted {
 				t.Errorf("counted on at %d, %d", n, accepted)
 			}
 		})
 	}
+}
+
+// TestCopyLostAfterAcceptances: whoever remembers a copy that had been accepted more often than the new one goes on counting all the same. A copy
+// that stays behind would not show the next restore.
+func TestCopyLostAfterAcceptances(t *testing.T) {
+	t.Parallel()
+	k := newKept(t)
+	k.look()
+	accept := func() {
+		k.db.set(func(d *database) { d.state.Now = d.state.Now.Add(time.Second); d.state.At = d.state.Now })
+		m, err := k.copy().Accept(t.Context(), k.db.state.Mark)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.db.set(func(d *database) { d.state.Counter = m.Counter })
+		k.look()
+		k.wants("")
+	}
+	accept()
+	accept()
+	k.lose()
+	k.make()
+	k.look()
+	k.wants("the copy of the database's mark is gone")
+	accept()
+	k.look()
+	if n, _ := k.read(); n != k.db.state.Counter {
+		t.Errorf("the copy is at %d, the database at %d", n, k.db.state.Counter)
+	}
+	k.db.set(func(d *database) { d.state.Counter-- })
+	k.look()
+	k.wants("behind its mark")
 }
 
 // TestGateWithoutAnswers: what cannot be read leaves the gate as it is, and closed at first.

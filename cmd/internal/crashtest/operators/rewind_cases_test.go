@@ -34,6 +34,7 @@ func TestRewindOutlivesItsRunner(t *testing.T) {
 		if s == payments.RewindAccept { // as if it had died between the copy and the database
 			state, err := w.Store.Mark(context.Background())
 			if err == nil {
+				state.At = state.Now
 				_, err = copied(w).Accept(context.Background(), state.Mark)
 			}
 			if err != nil {
@@ -96,22 +97,26 @@ func TestHeldUntilSomebodySaysSo(t *testing.T) {
 	later, other := state.Mark, state.Mark
 	later.Timeline++
 	other.SystemID = "7"
-	for name, c := range map[string]struct {
+	lose := func() {
+		if err := w.JS.DeleteStream(t.Context(), schema.StreamOfBucket(w.Subjects.BucketMark())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range []struct {
+		name  string
 		spoil func()
 		says  string
 	}{
-		"lost": {func() {
-			if err := w.JS.DeleteStream(t.Context(), schema.StreamOfBucket(w.Subjects.BucketMark())); err != nil {
-				t.Fatal(err)
-			}
-		}, "the copy of the database's mark is gone"},
-		"other system":   {func() { spoil(w, other) }, "another PostgreSQL cluster"},
-		"later timeline": {func() { spoil(w, later) }, "behind its mark"},
+		{"lost", lose, "the copy of the database's mark is gone"},
+		{"other system", func() { spoil(w, other) }, "another PostgreSQL cluster"},
+		{"later timeline", func() { spoil(w, later) }, "behind its mark"},
+		{"lost again", lose, "the copy of the database's mark is gone"}, // where the process remembers acceptances
 	} {
+		name := c.name
 		c.spoil()
 		w.Await("the hold: "+name, func() (bool, string) { return strings.Contains(v.Mark.Held(), c.says), v.Mark.Held() })
 		posts := postsOf(w)
-		o := w.Order("during-" + strings.ReplaceAll(name, " ", "-"))
+		o := w.Order(fmt.Sprint("during-", i))
 		w.Publish(o)
 		compared(v, 10)
 		if n := postsOf(w); n != posts || w.Status(o.ID()) != "" {
@@ -183,6 +188,7 @@ func accept(w *world.World) {
 	if err != nil {
 		w.Fatal(err)
 	}
+	state.At = state.Now
 	m, err := copied(w).Accept(ctx, state.Mark)
 	if err != nil {
 		w.Fatal(err)
