@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/oncepay/oncepay/payments"
@@ -112,6 +113,25 @@ func (o *memoryOutbox) await(ctx context.Context, condition func(*memoryOutbox) 
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+	}
+}
+
+// passUntil lets the outbox's time pass, in which what was given to callers that have failed is held, until there is word.
+func (o *memoryOutbox) passUntil(tb testing.TB, word <-chan struct{}, what string) {
+	tb.Helper()
+	ctx := testContext(tb)
+	for {
+		o.mu.Lock()
+		o.now = o.now.Add(time.Second)
+		changed := o.changed
+		o.mu.Unlock()
+		select {
+		case <-word:
+			return
+		case <-changed:
+		case <-ctx.Done():
+			tb.Fatalf("%s: %v; %d left", what, ctx.Err(), o.left())
 		}
 	}
 }

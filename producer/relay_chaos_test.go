@@ -132,7 +132,7 @@ func TestIntentsUnderFire(t *testing.T) {
 			for at, limit := 0, int64(1); at < n; at += 300 {
 				outbox.add(items[at : at+300]...)
 				first.Offer(items[at : at+300])
-				receive(t, stuck, "the word that the stream is full, or no more")
+				outbox.passUntil(t, stuck, "the word that the stream is full, or no more")
 				limit = min(limit+1+int64(fire.IntN(400)), int64(at+250)) // more than before, and never enough
 				f.limit(t, stream, limit)
 				outbox.set(func(o *memoryOutbox) { o.now = o.now.Add(time.Hour) })
