@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -102,8 +103,9 @@ func (s *shared) printLetter(d payments.DeadLetter) error {
 			fmt.Fprintf(s.out, "%-15s %s\n", l[0], console.Safe(l[1]))
 		}
 	}
-	for name, values := range document.DeadLetterInFull(d).Headers {
-		for _, v := range values {
+	headers := document.DeadLetterInFull(d).Headers
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		for _, v := range headers[name] {
 			fmt.Fprintf(s.out, "%-15s %s: %s\n", "header", console.Safe(name), console.Safe(v))
 		}
 	}

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,36 +70,6 @@ func findPayment(ctx context.Context, store *postgres.Store, args []string, tena
 		return store.Find(ctx, tenant, id)
 	}
 	return store.FindAnywhere(ctx, id)
-}
-
-// printPayment shows a payment to a person: what it is, where it stands and why, and how it came there.
-func (s *shared) printPayment(p payments.Payment, held [][2]string, timeline []payments.Entry) error {
-	lines := [][2]string{
-		{"payment", p.ID.Format(p.Kind)}, {"tenant", p.TenantID}, {"key", p.IdempotencyKey}, {"amount", payments.FormatAmount(p.Amount, p.Currency)},
-		{"status", string(p.ShownStatus())}, {"reason", p.Reason}, {"what to do", remedyOf(p)},
-	}
-	lines = append(append(lines, held...), [2]string{"customer", p.Customer}, [2]string{"payment method", p.PaymentMethod}, [2]string{"description", p.Description},
-		[2]string{"Stripe", p.StripePaymentIntent}, [2]string{"account", p.StripeAccount})
-	if p.Failure != nil {
-		lines = append(lines, [2]string{"failure", p.Failure.Code + " " + p.Failure.DeclineCode + " " + p.Failure.Message})
-	}
-	if !p.NextAttemptAt.IsZero() {
-		lines = append(lines, [2]string{"next attempt", when(p.NextAttemptAt)})
-	}
-	if p.Tries > 0 {
-		lines = append(lines, [2]string{"tries", strconv.Itoa(p.Tries)})
-	}
-	for _, l := range lines {
-		if l[1] != "" {
-			fmt.Fprintf(s.out, "%-15s %s\n", l[0], console.Safe(l[1]))
-		}
-	}
-	fmt.Fprintln(s.out)
-	rows := make([][]string, len(timeline))
-	for i, e := range timeline {
-		rows[i] = []string{strconv.FormatInt(e.Sequence, 10), e.At.UTC().Format("2006-01-02 15:04:05.000"), string(e.Status), orDash(e.Reason)}
-	}
-	return console.Table(s.out, []string{"#", "AT (UTC)", "STATUS", "REASON"}, rows)
 }
 
 func paymentsListCommand(s *shared) *cobra.Command {

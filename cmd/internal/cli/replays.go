@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,8 +157,8 @@ func (s *shared) printReplay(r payments.Replay, now time.Time) {
 	if r.PassedOver > 0 {
 		lines = append(lines, [2]string{"left out", count(r.PassedOver) + " of another replay"})
 	}
-	for name, value := range r.Set {
-		lines = append(lines, [2]string{"set", name + "=" + value})
+	for _, name := range slices.Sorted(maps.Keys(r.Set)) {
+		lines = append(lines, [2]string{"set", name + "=" + r.Set[name]})
 	}
 	s.printLines(lines)
 }
