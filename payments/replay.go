@@ -26,9 +26,9 @@ type DiscardPreview struct {
 	Count    int
 	Settled  int              // of Count: their payment has its outcome, and keeps it
 	Canceled int              // of Count: their stalled payment is canceled
-	Refused  int              // of Count: their payment may have been charged or goes on, or a replay has them
+	Refused  []RefusedLetter  // of Count: their payment may have been charged or goes on, or a replay has them
 	Unpriced int              // of Count: nobody can tell how much money they are about
-	Amount   map[string]int64 // by currency, in minor units
+	Amount   map[string]int64 // of Count, by currency, in minor units
 }
 
 // DiscardResult is what discarding came to.

@@ -74,6 +74,19 @@ type Discarded struct {
 	Refused   []RefusedLetter `json:"refused"`  // matched, and were left as they are
 }
 
+// DiscardPreview is what discarding would do, as "dlq discard --dry-run" prints
+// it.
+type DiscardPreview struct {
+	Filter   LetterFilter     `json:"filter"`
+	DryRun   bool             `json:"dry_run"`
+	Count    int              `json:"count"`
+	Settled  int              `json:"settled"`  // of count: their payment has its outcome, and keeps it
+	Canceled int              `json:"canceled"` // of count: their stalled payment would be canceled
+	Amount   map[string]int64 `json:"amount"`   // of count: minor units by currency
+	Unpriced int              `json:"unpriced"` // of count: nobody can tell how much money they are about
+	Refused  []RefusedLetter  `json:"refused"`  // of count: would be left as they are
+}
+
 // RefusedLetter is a dead letter that was left as it was, and why.
 type RefusedLetter struct {
 	ID      string `json:"id"`

@@ -27,6 +27,28 @@ func ReplayPreview(f payments.LetterFilter, p payments.ReplayPreview) schema.Rep
 	}
 }
 
+// Discarded is the document of what discarding the filter came to.
+func Discarded(f payments.LetterFilter, d payments.DiscardResult) schema.Discarded {
+	return schema.Discarded{Filter: LetterFilter(f), Discarded: d.Discarded, Canceled: d.Canceled, Refused: refusedLetters(d.Refused)}
+}
+
+// DiscardPreview is the document of what discarding the filter would do.
+func DiscardPreview(f payments.LetterFilter, p payments.DiscardPreview) schema.DiscardPreview {
+	return schema.DiscardPreview{
+		Filter: LetterFilter(f), DryRun: true, Count: p.Count, Settled: p.Settled, Canceled: p.Canceled, Amount: filled(p.Amount), Unpriced: p.Unpriced,
+		Refused: refusedLetters(p.Refused),
+	}
+}
+
+// refusedLetters is never nil.
+func refusedLetters(list []payments.RefusedLetter) []schema.RefusedLetter {
+	docs := make([]schema.RefusedLetter, len(list))
+	for i, r := range list {
+		docs[i] = schema.RefusedLetter{ID: r.LetterID, Message: r.Why}
+	}
+	return docs
+}
+
 // Replay is the document of a replay.
 func Replay(r payments.Replay) schema.Replay {
 	return schema.Replay{

@@ -25,6 +25,11 @@ func TestOperationsGolden(t *testing.T) {
 				`"since":"2030-01-31T12:00:00.123456Z","until":"2030-01-31T13:00:00.123456Z"},"dry_run":true,"count":3,"payments":2,"amount":{"eur":1,"usd":9900},"unpriced":1,"settled":1,"review":5,"conflict":6,"refused":7,"skipped":2,"passed_over":4,"by_reason":{"invalid":3}}`},
 		"empty preview": {document.ReplayPreview(payments.LetterFilter{}, payments.ReplayPreview{}),
 			`{"filter":{},"dry_run":true,"count":0,"payments":0,"amount":{},"unpriced":0,"settled":0,"review":0,"conflict":0,"refused":0,"skipped":0,"passed_over":0,"by_reason":{}}`},
+		"discard preview": {document.DiscardPreview(payments.LetterFilter{TenantID: "acme"}, payments.DiscardPreview{Count: 4, Settled: 1, Canceled: 1, Amount: map[string]int64{"usd": 9900}, Unpriced: 1, Refused: []payments.RefusedLetter{{LetterID: "dl_1", Why: "w"}}}),
+			`{"filter":{"tenant_id":"acme"},"dry_run":true,"count":4,"settled":1,"canceled":1,"amount":{"usd":9900},"unpriced":1,"refused":[{"id":"dl_1","message":"w"}]}`},
+		"empty discard preview": {document.DiscardPreview(payments.LetterFilter{}, payments.DiscardPreview{}), `{"filter":{},"dry_run":true,"count":0,"settled":0,"canceled":0,"amount":{},"unpriced":0,"refused":[]}`},
+		"discarded": {document.Discarded(payments.LetterFilter{}, payments.DiscardResult{Discarded: 2, Canceled: 1, Refused: []payments.RefusedLetter{{LetterID: "dl_1", Why: "w"}}}),
+			`{"filter":{},"discarded":2,"canceled":1,"refused":[{"id":"dl_1","message":"w"}]}`},
 		"replay": {document.Replay(payments.Replay{ID: "rpl_1", State: payments.ReplayCompleted, Set: map[string]string{"description": "d"}, Rate: 2.5, Actor: "ann@host", Reason: "mended", Total: 3, PassedOver: 2, Issued: 3, NotBegun: 1,
 			Results: map[payments.ReplayResult]int{payments.ReplaySucceeded: 2, payments.ReplayConflict: 1}, Amount: map[string]int64{"usd": 1}, CreatedAt: at, UpdatedAt: at, FinishedAt: at}),
 			`{"id":"rpl_1","state":"completed","filter":{},"set":{"description":"d"},"rate":2.5,"actor":"ann@host","note":"mended","total":3,"passed_over":2,"issued":3,"finished":3,"not_begun":1,"results":{"conflict":1,"succeeded":2},` +

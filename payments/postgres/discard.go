@@ -14,6 +14,9 @@ import (
 // discardAtOnce bounds the dead letters of one transaction; each has its line in the audit.
 const discardAtOnce = 500
 
+// replayHasIt is why a dead letter of an unfinished replay is not discarded.
+const replayHasIt = "a replay has it: wait until that has ended, or cancel it by `oncepay replays cancel`"
+
 // Discard gives up the open dead letters of the filter, at most limit of them unless it is 0, those seen first. A stalled payment is canceled by the same transaction; one that may have been charged or goes
 // on is refused, and its dead letter stays open; so is what a replay has. CodeInvalid, also while a rewind is running. After an error some may have been discarded.
 func (s *Store) Discard(ctx context.Context, f payments.LetterFilter, limit int, op payments.Operation) (payments.DiscardResult, error) {
@@ -54,14 +57,17 @@ func (s *Store) PreviewDiscard(ctx context.Context, f payments.LetterFilter, lim
 	}
 	err := candidates(ctx, s.pool, f, func(c candidate) bool {
 		v.Count++
+		refused := func(why string) {
+			v.Refused = append(v.Refused, payments.RefusedLetter{LetterID: c.letterID, Why: why})
+		}
 		_, wrong := payments.Discard(payments.Payment{Status: c.status, InDoubt: c.inDoubt})
 		switch goesOn := !c.ofMessage && c.status != ""; {
 		case c.busy:
-			v.Refused++
+			refused(replayHasIt)
 		case c.settled():
 			v.Settled++
 		case goesOn && wrong != nil:
-			v.Refused++
+			refused(wrong.Error())
 		case goesOn:
 			v.Canceled++
 		}
@@ -163,7 +169,7 @@ func (s *Store) discardOne(l letterLock, rows map[key]row, token payments.Token,
 	r, there := rows[l.key]
 	switch {
 	case l.busy:
-		return nil, "a replay has it: wait until that has ended, or cancel it by `oncepay replays cancel`", nil
+		return nil, replayHasIt, nil
 	case l.ofMessage, !there, r.payment.Status.Settled():
 		return nil, "", nil
 	}

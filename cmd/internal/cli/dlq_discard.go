@@ -11,12 +11,12 @@ import (
 	"github.com/oncepay/oncepay/cmd/internal/console"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/document"
-	"github.com/oncepay/oncepay/schema"
 )
 
 // dlqDiscardHelp is wrapped to helpWidth.
 const dlqDiscardHelp = `Give open dead letters up for good. A stalled payment is canceled by it. What may have been
-charged is refused and left as it is: only Stripe's records settle that.
+charged is refused and left as it is: only Stripe's records settle that. --dry-run shows all of
+this, and does nothing.
 
 Dead letters are kept, as discarded; ` + "`oncepay dlq list --state discarded`" + ` lists them.`
 
@@ -28,6 +28,7 @@ type dlqDiscard struct {
 	op       payments.Operation
 	note     string
 	all, yes bool
+	dryRun   bool
 }
 
 func dlqDiscardCommand(s *shared) *cobra.Command {
@@ -51,6 +52,7 @@ func dlqDiscardCommand(s *shared) *cobra.Command {
 	bindActor(c)
 	c.Flags().IntVar(&d.limit, "limit", 0, "at most so many, those seen first")
 	c.Flags().BoolVar(&d.all, "all", false, "all open dead letters")
+	c.Flags().BoolVar(&d.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	c.Flags().BoolVar(&d.yes, "yes", false, "do not ask")
 	c.Flags().StringVar(&d.note, "note", "", "why, in your own words, for the audit")
 	return c
@@ -67,9 +69,12 @@ func (d *dlqDiscard) run(ctx context.Context, store operators, in io.Reader) err
 			return err
 		}
 	}
+	if d.dryRun {
+		return d.printDryRun(preview)
+	}
 	// Whoever names one dead letter knows which; where nobody can be asked, that is enough.
 	yes := d.yes || matching == 0 || d.filter.ID != "" && !d.asks(in)
-	d.printPreview(preview)
+	d.printPreview(d.err, preview)
 	question := "discard " + console.Grouped(plural(matching, "dead letter", "dead letters")) + ", " + money(preview.Amount, preview.Unpriced) + "?"
 	if err := d.confirm(ctx, in, yes, question, "nothing was discarded"); err != nil {
 		return err
@@ -81,18 +86,33 @@ func (d *dlqDiscard) run(ctx context.Context, store operators, in io.Reader) err
 	return d.print(result)
 }
 
+// printDryRun shows what would be done, and what would be refused.
+func (d *dlqDiscard) printDryRun(p payments.DiscardPreview) error {
+	if d.json {
+		return console.JSON(d.out, document.DiscardPreview(d.filter.LetterFilter, p))
+	}
+	if p.Count == 0 {
+		fmt.Fprintln(d.out, "no open dead letter matches")
+		return nil
+	}
+	fmt.Fprintf(d.out, "%s to discard: %s\n", console.Grouped(plural(int64(p.Count), "dead letter", "dead letters")), money(p.Amount, p.Unpriced))
+	d.printPreview(d.out, p)
+	printRefused(d.out, p.Refused, "would be refused")
+	return nil
+}
+
 // printPreview says what discarding does to payments, before it is asked for.
-func (d *dlqDiscard) printPreview(p payments.DiscardPreview) {
+func (d *dlqDiscard) printPreview(w io.Writer, p payments.DiscardPreview) {
 	for _, line := range []struct {
 		n              int
 		one, many, say string
 	}{
 		{p.Settled, "has", "have", "the outcome already, and keep it: the dead letter goes"},
 		{p.Canceled, "has", "have", "a stalled payment, which is canceled"},
-		{p.Refused, "is", "are", "refused: what may have been charged or goes on, or a replay has it"},
+		{len(p.Refused), "is", "are", "refused: what may have been charged or goes on, or a replay has it"},
 	} {
 		if line.n > 0 {
-			fmt.Fprintf(d.err, "  %s %s\n", console.Grouped(plural(int64(line.n), "of them "+line.one, "of them "+line.many)), line.say)
+			fmt.Fprintf(w, "  %s %s\n", console.Grouped(plural(int64(line.n), "of them "+line.one, "of them "+line.many)), line.say)
 		}
 	}
 }
@@ -103,25 +123,26 @@ func (d *dlqDiscard) print(result payments.DiscardResult) error {
 		return NewExit(exitFailed, "oncepay: refused: "+result.Refused[0].Why)
 	}
 	if d.json {
-		doc := schema.Discarded{Filter: document.LetterFilter(d.filter.LetterFilter), Discarded: result.Discarded, Canceled: result.Canceled, Refused: []schema.RefusedLetter{}}
-		for _, r := range result.Refused {
-			doc.Refused = append(doc.Refused, schema.RefusedLetter{ID: r.LetterID, Message: r.Why})
-		}
-		return console.JSON(d.out, doc)
+		return console.JSON(d.out, document.Discarded(d.filter.LetterFilter, result))
 	}
 	fmt.Fprintf(d.out, "%s discarded", console.Grouped(plural(int64(result.Discarded), "dead letter", "dead letters")))
 	if result.Canceled > 0 {
 		fmt.Fprintf(d.out, ", %s canceled", console.Grouped(plural(int64(result.Canceled), "payment", "payments")))
 	}
 	fmt.Fprintln(d.out)
-	for i, r := range result.Refused {
+	printRefused(d.err, result.Refused, "refused")
+	return nil
+}
+
+// printRefused tells refusals one by one, as far as that can be read.
+func printRefused(w io.Writer, list []payments.RefusedLetter, word string) {
+	for i, r := range list {
 		if i == refusedShown {
-			fmt.Fprintf(d.err, "and %d more were refused\n", len(result.Refused)-i)
+			fmt.Fprintf(w, "and %s more\n", console.Grouped(fmt.Sprint(len(list)-i)))
 			break
 		}
-		fmt.Fprintln(d.err, errorLine("refused: "+r.LetterID+": "+r.Why))
+		fmt.Fprintln(w, errorLine(word+": "+r.LetterID+": "+r.Why))
 	}
-	return nil
 }
 
 // refusedShown is how many refusals are told one by one.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,9 +146,21 @@ func TestReplayOfNothing(t *testing.T) {
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	f := tenThousand()
-	f.gone = payments.DiscardPreview{Count: 10_004, Settled: 37, Canceled: 1, Refused: 1200, Unpriced: 12, Amount: f.preview.Amount}
+	f.gone = payments.DiscardPreview{Count: 10_004, Settled: 37, Canceled: 1, Refused: slices.Repeat([]payments.RefusedLetter{{LetterID: "dl_7", Why: "the payment may have been charged"}}, 1200), Unpriced: 12, Amount: f.preview.Amount}
 	f.discard = payments.DiscardResult{Discarded: 9999, Canceled: 1, Refused: []payments.RefusedLetter{{LetterID: "dl_7", Why: "the payment may have been charged"}}}
 	f.words("dlq discard --tenant acme").says(t, exitUsage, "", "--yes: is required")
+	// A dry run asks nobody, and changes nothing.
+	dry := f.words("dlq discard --tenant acme --limit 3 --dry-run")
+	dry.says(t, exitOK, "10,004 dead letters to discard: 12,500.00 EUR + 980,100.00 USD and 12 whose amount nobody can tell\n  37 of them have the outcome already", "")
+	if strings.Count(dry.out, "would be refused: dl_7: the payment may have been charged\n") != refusedShown || !strings.HasSuffix(dry.out, "and 1,180 more\n") || dry.err != "" || f.made.Limit != 3 {
+		t.Errorf("%+v, %+v", dry, f.made)
+	}
+	if d := oneDocument(t, f.words("dlq discard --all --dry-run --yes --json").out); d["dry_run"] != true || d["count"] != 10_004.0 || d["settled"] != 37.0 || len(d["refused"].([]any)) != 1200 || d["amount"].(map[string]any)["usd"] != 98010000.0 {
+		t.Errorf("%v", d)
+	}
+	if f.count("discard") > 0 {
+		t.Errorf("%q", f.asked)
+	}
 	f.run(true, "n\n", "dlq", "discard", "--tenant", "acme").says(t, exitFailed, "", "  37 of them have the outcome already, and keep it: the dead letter goes\n"+
 		"  1 of them has a stalled payment, which is canceled\n  1,200 of them are refused: what may have been charged or goes on, or a replay has it\ndiscard 10,004 dead letters, 12,500.00 EUR + 980,100.00 USD and 12 whose amount nobody can tell? [y/N] oncepay: nothing was discarded")
 	if f.count("discard") > 0 {
