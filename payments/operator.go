@@ -20,10 +20,10 @@ type AuditEntry struct {
 	ID       int64
 	At       time.Time
 	Actor    string
-	Action   string // as the command: "dlq replay", "dlq discard", "payments resolve", "pause", "resume", "rewind", …
+	Action   string // as the command: "dlq replay", "dlq discard", "payments resolve", "pause", "resume", "rewind", "tenants create", "keys revoke", …
 	Reason   string
 	TenantID string // "" when it concerns no tenant, or several
-	Target   string // what it was done to: pay_…, dl_…, rpl_…, acct_…; "" for a filter
+	Target   string // what it was done to: pay_…, dl_…, rpl_…, acct_…, key_…; "" for a filter
 	Filter   []byte // JSON object; nil: none
 	Result   []byte // JSON object: what it came to
 }

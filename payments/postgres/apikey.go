@@ -20,8 +20,14 @@ import (
 // SecretPrefix begins every secret of an API key, so that scanners for leaked secrets know it.
 const SecretPrefix = "opk_"
 
-// CreateAPIKey makes a key for the tenant and returns its secret, this once. CodeNotFound: no such tenant; CodeInvalid.
+// CreateAPIKey makes a key for the tenant and returns its secret, this once. CodeNotFound: no such tenant; CodeInvalid. An operator's is made through By.
 func (s *Store) CreateAPIKey(ctx context.Context, tenantID string, scopes []payments.Scope, expiresAt time.Time) (k payments.APIKey, secret string, err error) {
+	return s.createAPIKey(ctx, tenantID, scopes, expiresAt, nil)
+}
+
+// createAPIKey calls line for the audit's line about the key, unless it is nil.
+func (s *Store) createAPIKey(ctx context.Context, tenantID string, scopes []payments.Scope, expiresAt time.Time,
+	line func(payments.APIKey) *payments.AuditEntry) (k payments.APIKey, secret string, err error) {
 	words := make([]string, len(scopes))
 	for i, scope := range scopes {
 		words[i] = string(scope)
@@ -39,7 +45,14 @@ func (s *Store) CreateAPIKey(ctx context.Context, tenantID string, scopes []paym
 		k.ExpiresAt = micro(expiresAt)
 	}
 	hash := sha256.Sum256([]byte(secret))
-	err = s.pool.QueryRow(ctx, query("create_api_key"), k.ID, tenantID, hash[:], k.Prefix, words, nullable(expiresAt), s.now()).Scan(&k.CreatedAt)
+	var told *payments.AuditEntry
+	if line != nil {
+		told = line(k)
+	}
+	err = s.withLine(ctx, told, func(b *pgx.Batch) {
+		b.Queue(query("create_api_key"), k.ID, tenantID, hash[:], k.Prefix, words, nullable(expiresAt), s.now()).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&k.CreatedAt) })
+	})
 	if violates(err, "api_keys_tenant_id_fkey") {
 		return payments.APIKey{}, "", &payments.Error{Code: payments.CodeNotFound, Field: "tenant_id", Message: "there is no such tenant: create it first"}
 	}
@@ -82,10 +95,29 @@ func (s *Store) APIKeyBySecret(ctx context.Context, secret string) (payments.API
 	return k, nil
 }
 
-// RevokeAPIKey ends a key at once; a second time changes nothing. CodeNotFound.
+// RevokeAPIKey ends a key at once; a second time changes nothing. CodeNotFound. An operator's is done through By.
 func (s *Store) RevokeAPIKey(ctx context.Context, id string) error {
-	tag, err := s.pool.Exec(ctx, query("revoke_api_key"), strings.ToValidUTF8(strings.ReplaceAll(id, "\x00", ""), ""), s.now())
-	if err == nil && tag.RowsAffected() == 0 {
+	return s.revokeAPIKey(ctx, id, nil)
+}
+
+// revokeAPIKey calls line for the audit's line, with whether the key was not revoked before, unless it is nil.
+func (s *Store) revokeAPIKey(ctx context.Context, id string, line func(id, tenantID string, ended bool) payments.AuditEntry) error {
+	id = strings.ToValidUTF8(strings.ReplaceAll(id, "\x00", ""), "")
+	err := s.transact(ctx, func(tx *transaction) error {
+		var tenantID string
+		var ended bool
+		b := tx.batch()
+		b.Queue(query("revoke_api_key"), id, s.now()).QueryRow(func(row pgx.Row) error { return row.Scan(&id, &tenantID, &ended) })
+		if err := tx.send(ctx, b); err != nil {
+			return err
+		}
+		b = tx.batch()
+		if line != nil {
+			s.queueAudit(b, line(id, tenantID, ended))
+		}
+		return tx.commit(ctx, b)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
 		return payments.Errorf(payments.CodeNotFound, "there is no such API key")
 	}
 	return translate(err)

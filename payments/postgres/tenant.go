@@ -24,8 +24,12 @@ type Tenant struct {
 func (t Tenant) OwnWay() bool { return t.StripeAccount != "" || t.StripeKeyRef != "" }
 
 // CreateTenant stores a new tenant. CodeInvalid: the id has not the form of one or holds a card number, it exists already, both ways to Stripe are given, or
-// the one that is given has not the form of one. Account is left out: PinTenantAccount sets it.
+// the one that is given has not the form of one. Account is left out: PinTenantAccount sets it. An operator's is made through By.
 func (s *Store) CreateTenant(ctx context.Context, t Tenant) (Tenant, error) {
+	return s.createTenant(ctx, t, nil)
+}
+
+func (s *Store) createTenant(ctx context.Context, t Tenant, line *payments.AuditEntry) (Tenant, error) {
 	if problem := payments.CheckTenantID(t.ID); problem != "" {
 		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "tenant_id", Message: problem}
 	}
@@ -40,7 +44,9 @@ func (s *Store) CreateTenant(ctx context.Context, t Tenant) (Tenant, error) {
 		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "stripe_key", Message: problem}
 	}
 	t.Account = payments.Account{}
-	err := s.pool.QueryRow(ctx, query("create_tenant"), t.ID, t.StripeAccount, t.StripeKeyRef, s.now()).Scan(&t.CreatedAt)
+	err := s.withLine(ctx, line, func(b *pgx.Batch) {
+		b.Queue(query("create_tenant"), t.ID, t.StripeAccount, t.StripeKeyRef, s.now()).QueryRow(func(row pgx.Row) error { return row.Scan(&t.CreatedAt) })
+	})
 	switch {
 	case violates(err, "tenants_pkey"):
 		return Tenant{}, &payments.Error{Code: payments.CodeInvalid, Field: "tenant_id", Message: "exists already: choose another name, or use the tenant as it is"}

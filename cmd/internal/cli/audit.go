@@ -14,8 +14,8 @@ func auditCommand(s *shared) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use: "audit", Short: "List what operators did, newest first", Args: Arguments(0, 0),
-		Long: "List what operators did, newest first: every replay, discard, resolution, pause and rewind with its\n" +
-			"actor, time, filter and result. It is only ever added to.",
+		Long: "List what operators did, newest first: every replay, discard, resolution, pause, rewind, tenant and\n" +
+			"API key with its actor, time, filter and result. It is only ever added to.",
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := checkLimit(limit); err != nil {
 				return err
@@ -46,7 +46,7 @@ func auditCommand(s *shared) *cobra.Command {
 	c.Flags().StringVar(&f.TenantID, "tenant", "", "only what was done to this tenant")
 	c.Flags().StringVar(&f.Actor, "actor", "", "only what this one did")
 	c.Flags().StringVar(&f.Action, "action", "", "only this action, as the command: dlq replay, payments resolve, pause, …")
-	c.Flags().StringVar(&f.Target, "target", "", "only what was done to this: dl_…, rpl_…, pay_…, acct_…")
+	c.Flags().StringVar(&f.Target, "target", "", "only what was done to this: dl_…, rpl_…, pay_…, acct_…, key_…")
 	c.Flags().StringVar(&since, "since", "", "only at or after this RFC 3339 time, or this long ago (2h)")
 	c.Flags().StringVar(&until, "until", "", "only before this RFC 3339 time, or this long ago")
 	bindPage(c, &limit, &from, "")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,50 +36,64 @@ func keysCommand(s *shared) *cobra.Command {
 	return Group("keys", "Create, list and revoke API keys", keysCreateCommand(s), keysListCommand(s), keysRevokeCommand(s))
 }
 
+// keysCreate is one call of keys create.
+type keysCreate struct {
+	*shared
+	tenant, scopes, note string
+	ttl                  time.Duration
+}
+
 func keysCreateCommand(s *shared) *cobra.Command {
-	var tenant, list string
-	var ttl time.Duration
+	k := keysCreate{shared: s}
 	c := &cobra.Command{
 		Use: "create --tenant T", Short: "Create an API key; it is printed once and never again", Args: Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if tenant == "" {
+			if k.tenant == "" {
 				return &app.UsageError{Text: "--tenant: is required"}
 			}
-			if wrong := payments.CheckTenantID(tenant); wrong != "" {
+			if wrong := payments.CheckTenantID(k.tenant); wrong != "" {
 				return &app.UsageError{Text: "--tenant: " + wrong}
 			}
-			wanted, err := readScopes(list)
+			scopes, err := readScopes(k.scopes)
 			if err != nil {
 				return err
 			}
-			var expires time.Time
-			if ttl < 0 {
+			if k.ttl < 0 {
 				return &app.UsageError{Text: "--ttl: must not be negative"}
 			}
-			if ttl > 0 {
-				expires = time.Now().Add(ttl)
+			op, err := s.operation(c, "--note", k.note, false)
+			if err != nil {
+				return err
 			}
-			return s.withStore(c.Context(), func(store *postgres.Store) error {
-				k, secret, err := store.CreateAPIKey(c.Context(), tenant, wanted, expires)
-				if payments.ErrorCode(err) == payments.CodeNotFound {
-					return payments.Errorf(payments.CodeNotFound, "--tenant: there is no such tenant: `oncepay tenants create %s` makes it", tenant)
-				}
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return console.JSON(s.out, documentOfKey(k, secret))
-				}
-				fmt.Fprintf(s.err, "keep it: it is not shown again, and only its hash is stored; `oncepay keys revoke %s` revokes it\n", k.ID)
-				fmt.Fprintln(s.out, secret)
-				return nil
-			})
+			return s.withStore(c.Context(), func(store *postgres.Store) error { return k.run(c.Context(), store.By(op), scopes) })
 		},
 	}
-	c.Flags().StringVar(&tenant, "tenant", "", "the tenant that the key speaks for")
-	c.Flags().StringVar(&list, "scopes", scopeList(payments.Scopes(), ","), "what the key allows, comma separated")
-	c.Flags().DurationVar(&ttl, "ttl", 0, "how long the key is good; 0: until it is revoked")
+	bindActor(c)
+	c.Flags().StringVar(&k.tenant, "tenant", "", "the tenant that the key speaks for")
+	c.Flags().StringVar(&k.scopes, "scopes", scopeList(payments.Scopes(), ","), "what the key allows, comma separated")
+	c.Flags().DurationVar(&k.ttl, "ttl", 0, "how long the key is good; 0: until it is revoked")
+	c.Flags().StringVar(&k.note, "note", "", "why, in your own words, for the audit")
 	return c
+}
+
+func (k *keysCreate) run(ctx context.Context, store postgres.Operator, scopes []payments.Scope) error {
+	var expires time.Time
+	if k.ttl > 0 {
+		expires = time.Now().Add(k.ttl)
+	}
+	made, secret, err := store.CreateAPIKey(ctx, k.tenant, scopes, expires)
+	if payments.ErrorCode(err) == payments.CodeNotFound {
+		return payments.Errorf(payments.CodeNotFound, "--tenant: there is no such tenant: `oncepay tenants create %s` makes it", k.tenant)
+	}
+	if err != nil {
+		return err
+	}
+	if k.json {
+		return console.JSON(k.out, documentOfKey(made, secret))
+	}
+	fmt.Fprintf(k.err, "keep it: it is not shown again, and only its hash is stored; `oncepay keys revoke %s` revokes it\n", made.ID)
+	fmt.Fprintln(k.out, secret)
+	return nil
 }
 
 func readScopes(list string) (wanted []payments.Scope, err error) {
@@ -128,11 +143,16 @@ func keysListCommand(s *shared) *cobra.Command {
 }
 
 func keysRevokeCommand(s *shared) *cobra.Command {
-	return &cobra.Command{
+	var note string
+	c := &cobra.Command{
 		Use: "revoke ID", Short: "Revoke an API key", Args: Arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
+			op, err := s.operation(c, "--note", note, false)
+			if err != nil {
+				return err
+			}
 			return s.withStore(c.Context(), func(store *postgres.Store) error {
-				if err := store.RevokeAPIKey(c.Context(), args[0]); err != nil {
+				if err := store.By(op).RevokeAPIKey(c.Context(), args[0]); err != nil {
 					return err
 				}
 				if s.json {
@@ -143,4 +163,7 @@ func keysRevokeCommand(s *shared) *cobra.Command {
 			})
 		},
 	}
+	bindActor(c)
+	c.Flags().StringVar(&note, "note", "", "why, in your own words, for the audit")
+	return c
 }

@@ -141,7 +141,7 @@ func TestPauseForReal(t *testing.T) {
 	}
 	id := payments.NewID("demo", "order-1").String()
 	b.fails(b.run("payments", "resolve", id, "--as", "failed", "--reason", "R"), exitFailed, "it has its outcome")
-	if got := list(t, b.json("audit", "--tenant", "demo")); len(got) != 2 || got[1].(map[string]any)["action"] != "pause" || got[1].(map[string]any)["actor"] != "ann" {
+	if got := list(t, b.json("audit", "--tenant", "demo")); len(got) != 3 || got[1].(map[string]any)["action"] != "pause" || got[1].(map[string]any)["actor"] != "ann" {
 		t.Errorf("audit: %v", got)
 	}
 }

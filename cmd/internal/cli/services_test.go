@@ -127,6 +127,7 @@ func TestTenantsAndKeys(t *testing.T) {
 		t.Errorf("after revoking: %v", got)
 	}
 	b.fails(b.run("keys", "revoke", "key_nosuch"), exitFailed)
+	b.audited(made, secret)
 	// Whoever gives the key itself for its id does not find it in the terminal's history of errors.
 	r := b.run("keys", "revoke", secret)
 	b.fails(r, exitFailed)

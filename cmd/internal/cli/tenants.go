@@ -52,6 +52,7 @@ const (
 
 func tenantsCreateCommand(s *shared) *cobra.Command {
 	var t postgres.Tenant
+	var note string
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Create a tenant; its payments are accepted from then on", Args: Arguments(1, 1),
 		Long: "Create a tenant; its payments are accepted from then on. They go to the installation's\n" +
@@ -61,10 +62,16 @@ func tenantsCreateCommand(s *shared) *cobra.Command {
 			if err := checkWay(c, t); err != nil {
 				return err
 			}
+			op, err := s.operation(c, "--note", note, false)
+			if err != nil {
+				return err
+			}
 			t.ID = args[0]
-			return s.withStore(c.Context(), func(store *postgres.Store) error { return s.createTenant(c.Context(), store, t) })
+			return s.withStore(c.Context(), func(store *postgres.Store) error { return s.createTenant(c.Context(), store, t, op) })
 		},
 	}
+	bindActor(c)
+	c.Flags().StringVar(&note, "note", "", "why, in your own words, for the audit")
 	c.Flags().StringVar(&t.StripeAccount, accountFlag, "", "account acct_… that is connected to the installation's: its payments are made there, with ONCEPAY_STRIPE_KEY")
 	c.Flags().StringVar(&t.StripeKeyRef, keyFlag, "",
 		"where the workers find a key of its own, as file:/path (mode 0600). A second line of the file states the account acct_… of a key that may not read it")
@@ -91,8 +98,8 @@ func checkWay(c *cobra.Command, t postgres.Tenant) error {
 	return nil
 }
 
-func (s *shared) createTenant(ctx context.Context, store *postgres.Store, wanted postgres.Tenant) error {
-	t, err := store.CreateTenant(ctx, wanted)
+func (s *shared) createTenant(ctx context.Context, store *postgres.Store, wanted postgres.Tenant, op payments.Operation) error {
+	t, err := store.By(op).CreateTenant(ctx, wanted)
 	var refused *payments.Error
 	if errors.As(err, &refused) && refused.Code == payments.CodeInvalid {
 		// Nothing is wrong with a name that is taken: whoever makes sure of a tenant goes on, unless its payments would go elsewhere.
