@@ -48,7 +48,7 @@ func (e *ProblemError) Error() string {
 	case e.Status == http.StatusUnauthorized:
 		text = "the API does not know ONCEPAY_API_KEY, or knows it no longer: `oncepay keys list` shows which are good there, `oncepay keys create` makes one"
 	case e.Status == http.StatusForbidden:
-		text = "ONCEPAY_API_KEY does not allow this: it needs the scopes batches:write and payments:read; `oncepay keys create` makes a key that has them"
+		text = "ONCEPAY_API_KEY does not allow this: it needs the scopes batches:write and payments:read; `oncepay keys create --scopes batches:write,payments:read` makes a key that has them"
 	case e.Status >= 300 && e.Status < 400:
 		text = "the API answers with a redirect, which is not followed: set ONCEPAY_API_URL to where it leads"
 	case e.Detail != "":

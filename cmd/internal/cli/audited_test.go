@@ -26,7 +26,7 @@ func (b *bench) audited(key map[string]any, secret string) {
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %v %s", e["action"], e["tenant_id"], e["reason"], result))
 	}
-	want := []string{`keys revoke acme it leaked {"ended":false}`, `keys revoke acme <nil> {"ended":true}`, `keys create beta <nil> {"scopes":["payments:write","payments:read","batches:write","refunds:write"]}`,
+	want := []string{`keys revoke acme it leaked {"ended":false}`, `keys revoke acme <nil> {"ended":true}`, `keys create beta <nil> {"scopes":["payments:write","payments:read"]}`,
 		`keys create acme <nil> {"expires_at":"` + key["expires_at"].(string) + `","scopes":["payments:read","payments:write"]}`, `tenants create beta <nil> {}`, `tenants create acme <nil> {}`}
 	if !slices.Equal(lines, want) {
 		b.t.Errorf("audit:\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))

@@ -86,7 +86,7 @@ func readAPIKey(value string) (string, error) {
 		}
 	}
 	if value == "" {
-		return "", errors.New("is required: an API key with the scopes batches:write and payments:read, or file:/path of one (`oncepay keys create`)")
+		return "", errors.New("is required: an API key with the scopes batches:write and payments:read, or file:/path of one (`oncepay keys create --scopes batches:write,payments:read`)")
 	}
 	for i := range len(value) {
 		if value[i] < 0x21 || value[i] > 0x7E {

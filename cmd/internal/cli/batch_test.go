@@ -31,7 +31,7 @@ func (b *bench) serveAPI() (sim *stripesim.Server, address, key string) {
 	}
 	stripe := httptest.NewServer(sim)
 	b.json("tenants", "create", "demo")
-	key = b.json("keys", "create", "--tenant", "demo")["key"].(string)
+	key = b.json("keys", "create", "--tenant", "demo", "--scopes", "batches:write,payments:read")["key"].(string)
 	set := map[string]string{
 		"ONCEPAY_STRIPE_KEY": "sk_test_simulated", "ONCEPAY_STRIPE_URL": stripe.URL, "ONCEPAY_HTTP_ADDR": "127.0.0.1:0", "ONCEPAY_ADMIN_ADDR": "127.0.0.1:0",
 		"ONCEPAY_CONCURRENCY": "64", "ONCEPAY_STRIPE_TIMEOUT": "3s", "ONCEPAY_LEASE": "5s", "ONCEPAY_STRIPE_RATE": "0",

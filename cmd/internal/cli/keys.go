@@ -36,6 +36,9 @@ func keysCommand(s *shared) *cobra.Command {
 	return Group("keys", "Create, list and revoke API keys", keysCreateCommand(s), keysListCommand(s), keysRevokeCommand(s))
 }
 
+// serviceScopes are what a service needs that asks for payments and reads them; whoever needs more says so.
+var serviceScopes = []payments.Scope{payments.ScopePaymentsWrite, payments.ScopePaymentsRead}
+
 // keysCreate is one call of keys create.
 type keysCreate struct {
 	*shared
@@ -47,6 +50,9 @@ func keysCreateCommand(s *shared) *cobra.Command {
 	k := keysCreate{shared: s}
 	c := &cobra.Command{
 		Use: "create --tenant T", Short: "Create an API key; it is printed once and never again", Args: Arguments(0, 0),
+		Long: "Create an API key; it is printed once and never again. It may make payments and read them, unless\n" +
+			"--scopes says otherwise: batches (`oncepay batch run`, too) need batches:write and payments:read.\n\n" +
+			"  oncepay keys create --tenant acme --scopes payments:write,payments:read,batches:write",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if k.tenant == "" {
 				return &app.UsageError{Text: "--tenant: is required"}
@@ -70,7 +76,7 @@ func keysCreateCommand(s *shared) *cobra.Command {
 	}
 	bindActor(c)
 	c.Flags().StringVar(&k.tenant, "tenant", "", "the tenant that the key speaks for")
-	c.Flags().StringVar(&k.scopes, "scopes", scopeList(payments.Scopes(), ","), "what the key allows, comma separated")
+	c.Flags().StringVar(&k.scopes, "scopes", scopeList(serviceScopes, ","), "what the key allows, comma separated: "+scopeList(payments.Scopes(), ", "))
 	c.Flags().DurationVar(&k.ttl, "ttl", 0, "how long the key is good; 0: until it is revoked")
 	c.Flags().StringVar(&k.note, "note", "", "why, in your own words, for the audit")
 	return c
