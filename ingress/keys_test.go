@@ -74,6 +74,47 @@ func TestEveryWriteNeedsAKey(t *testing.T) {
 	}
 }
 
+// What is wrong with a request is said in one order: its Idempotency-Key, its API key, what that may do, its body. CONTRACT has no exception from
+// the 400 for callers who are nobody; the API key is not even looked up for it.
+func TestOrderOfRefusals(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.store.addKey("opk_reader", "acme", payments.ScopePaymentsRead)
+	nobody := func(r *http.Request) { r.Header.Del("Authorization") }
+	for _, target := range []string{"/v1/payments", "/v1/batches"} {
+		for name, c := range map[string]struct {
+			key    string
+			caller func(*http.Request)
+			status int
+			code   string
+		}{
+			"neither key":                {"", nobody, 400, "idempotency_required"},
+			"no key, and a wrong caller": {"", as("opk_nosuch"), 400, "idempotency_required"},
+			"no key, and a reader":       {"", as("opk_reader"), 400, "idempotency_required"},
+			"an unusable key, nobody":    {"a b", nobody, 400, "idempotency_key_invalid"},
+			"a reserved key, nobody":     {"a::1", nobody, 400, "idempotency_key_reserved"},
+			"a key, and nobody":          {"k", nobody, 401, "unauthorized"},
+			"a key, and a wrong caller":  {"k", as("opk_nosuch"), 401, "unauthorized"},
+			"a key, and a reader":        {"k", as("opk_reader"), 403, "forbidden"},
+			"a key, and a body of none":  {"k", as(acmeSecret), 400, "invalid_request"},
+		} {
+			before := d.store.count("key")
+			got := d.send(newRequest("POST", target, "{", c.caller, func(r *http.Request) {
+				if r.Header.Del("Idempotency-Key"); c.key != "" {
+					r.Header.Set("Idempotency-Key", c.key)
+				}
+			}))
+			got.is(t, name+" on "+target, c.status, c.code)
+			if c.status == 400 && c.code != "invalid_request" && d.store.count("key") != before {
+				t.Errorf("%s on %s: the API key was looked up", name, target)
+			}
+		}
+	}
+	if n := d.store.stored(); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
 // A route that somebody mounts without what stands before it is as safe.
 func TestRoutesAloneNeedAKey(t *testing.T) {
 	t.Parallel()
