@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +38,9 @@ func publishCommand(s *shared) *cobra.Command {
 		Long: "Publish one payment intent. Repeat it as often as you like: the same key is the same payment.\n\n" +
 			"  oncepay publish --tenant acme --key order-1 --amount 9900 --currency usd \\\n    --payment-method pm_card_visa\n" +
 			"  echo '{\"idempotency_key\":\"order-1\",…}' | oncepay publish --tenant acme -\n\n" +
-			"With --wait the exit code is 0 only if the payment succeeded.",
+			"With --wait the exit code is 0 only if the payment succeeded, and standard error tells of a key\n" +
+			"that was known already, and of a pause that holds the payment. Without it nothing but NATS is\n" +
+			"asked, which takes a repeat as it takes a new intent.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] != "-" {
 				return &app.UsageError{Text: "give flags, or - to read one intent from standard input"}
@@ -106,9 +107,16 @@ func (s *shared) publish(ctx context.Context, f publishFlags, in io.Reader) erro
 	if f.wait {
 		// The database comes first: who cannot be told the outcome has not published either.
 		return s.withStore(ctx, func(store *postgres.Store) error {
+			known, err := knownBefore(ctx, store, intent)
+			if err != nil {
+				return err
+			}
 			result, err := send(ctx, settings, message)
 			if err != nil {
 				return err
+			}
+			if known != nil {
+				fmt.Fprintln(s.err, errorLine("oncepay: "+repeated(*known)))
 			}
 			return s.waitFor(ctx, store, intent, result, f.within)
 		})
@@ -215,76 +223,6 @@ func refusal(i payments.Intent) error {
 	}
 	if refused := i.Validate(); refused != nil {
 		return &app.UsageError{Text: "not published: " + refused.Error()}
-	}
-	return nil
-}
-
-// waitFor reads the payment until nobody has to act on it any more.
-func (s *shared) waitFor(ctx context.Context, store *postgres.Store, intent payments.Intent, sent producer.Result, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	for {
-		p, err := store.FindByKey(ctx, intent.TenantID, intent.IdempotencyKey)
-		switch {
-		case err == nil && payments.Fingerprint(p.Intent) != payments.Fingerprint(intent.Normalized()):
-			return NewExit(exitFailed, "oncepay: the key already names another request; differs: "+strings.Join(payments.Differs(p.Intent, intent.Normalized()), ", "))
-		case err == nil && (!p.Status.HasTicket() || p.Status == payments.StatusPending):
-			return s.printOutcome(ctx, store, p)
-		case err != nil && payments.ErrorCode(err) != payments.CodeNotFound && ctx.Err() == nil:
-			return err
-		case err != nil && ctx.Err() == nil:
-			if letter, found := letterOf(ctx, store, intent, sent); found {
-				return NewExit(exitFailed, "oncepay: dead letter "+letter.ID+": "+letter.Message)
-			}
-		}
-		timer := time.NewTimer(waitEvery)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			ended := "no outcome within " + within.String()
-			if errors.Is(ctx.Err(), context.Canceled) {
-				ended = "interrupted before its outcome"
-			}
-			return NewExit(exitFailed, "oncepay: published, but "+ended+"; `oncepay payments show` tells more, and publishing again is safe")
-		case <-timer.C:
-		}
-	}
-}
-
-// waitEvery is how often --wait looks.
-const waitEvery = 100 * time.Millisecond
-
-// letterOf finds the dead letter of the very message that was published: an older one of the same key says nothing about it.
-func letterOf(ctx context.Context, store *postgres.Store, intent payments.Intent, sent producer.Result) (payments.DeadLetter, bool) {
-	letters, _, err := store.DeadLetters(ctx, postgres.DeadLettersRequest{LetterFilter: payments.LetterFilter{TenantID: intent.TenantID, IdempotencyKey: intent.IdempotencyKey}})
-	if err != nil {
-		return payments.DeadLetter{}, false // it is asked again
-	}
-	i := slices.IndexFunc(letters, func(d payments.DeadLetter) bool {
-		return d.Origin.Stream == sent.Stream && d.Origin.Sequence == sent.Sequence
-	})
-	if i < 0 {
-		return payments.DeadLetter{}, false
-	}
-	return letters[i], true
-}
-
-func (s *shared) printOutcome(ctx context.Context, store *postgres.Store, p payments.Payment) error {
-	if s.json {
-		if err := console.JSON(s.out, document.Payment(p)); err != nil {
-			return err
-		}
-	} else {
-		timeline, err := store.Timeline(ctx, p.TenantID, p.ID)
-		if err != nil {
-			return err
-		}
-		if err := s.printPayment(p, nil, timeline); err != nil {
-			return err
-		}
-	}
-	if p.Status != payments.StatusSucceeded {
-		return NewExit(exitFailed, "")
 	}
 	return nil
 }
