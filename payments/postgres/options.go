@@ -13,6 +13,8 @@ import (
 
 // Options are the settings of a Store; the zero value is usable.
 type Options struct {
+	// Name is what connections are called at the server (application_name), unless the URL says; "oncepay" unless set.
+	Name string
 	// PoolSize is the greatest number of connections; 16 unless set.
 	PoolSize int
 	// Committers is how many flushes of one verb may run side by side; 1 unless set: on two cores 14.6k payments/s went through Admit and

@@ -47,11 +47,15 @@ func openPool(ctx context.Context, dsn string, opts Options, now func() *time.Ti
 	}
 	config.MaxConnLifetime, config.MaxConnLifetimeJitter = connectionLifetime, connectionLifetimeJitter
 	config.MaxConns = int32(min(opts.PoolSize, 10_000))
+	own := config.ConnConfig.RuntimeParams["application_name"] == ""
 	for name, value := range connectionSettings {
-		if name == "application_name" && config.ConnConfig.RuntimeParams[name] != "" {
+		if name == "application_name" && !own {
 			continue // an operator's own name says more
 		}
 		config.ConnConfig.RuntimeParams[name] = value
+	}
+	if own && opts.Name != "" {
+		config.ConnConfig.RuntimeParams["application_name"] = opts.Name
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout

@@ -236,17 +236,6 @@ func (v *service) checkClock(ctx context.Context) error {
 	return nil
 }
 
-func (v *service) openStore(ctx context.Context) (*postgres.Store, error) {
-	var compared func(context.Context, func(context.Context) (payments.MarkState, error))
-	if v.gate != nil {
-		compared = v.gate.Connected
-	}
-	return postgres.Open(ctx, v.settings.DatabaseURL, postgres.Options{
-		RequestVersion: stripe.RequestVersion, Namespace: v.settings.Namespace, Rate: v.settings.StripeRate, Logger: v.log,
-		Committed: v.receiver.offer, Connected: compared,
-	})
-}
-
 // build makes the parts of the roles.
 func (v *service) build() (err error) {
 	s := v.settings
@@ -264,6 +253,9 @@ func (v *service) build() (err error) {
 	}
 	v.metrics.Gauge("tenants_held_back", "Tenants whose own Stripe account cannot be used; their payments wait.", func() (float64, bool) {
 		return float64(v.accounts.Broken()), true
+	})
+	v.metrics.Gauge("stripe_rate", "ONCEPAY_STRIPE_RATE of this process, which should be that of all; 0: unlimited.", func() (float64, bool) {
+		return s.StripeRate, true
 	})
 	if err := v.buildMark(subjects); err != nil {
 		return err

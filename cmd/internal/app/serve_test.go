@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -237,8 +238,11 @@ func TestServe(t *testing.T) {
 	until(t, "the metrics tell", func() bool {
 		_, body := get(t, p.http, "/metrics")
 		return strings.Contains(body, `oncepay_settlements_total{lane="interactive",status="succeeded"} 1`) && strings.Contains(body, "oncepay_outbox_depth 0") &&
-			strings.Contains(body, "oncepay_outbox_sent_total 1")
+			strings.Contains(body, "oncepay_outbox_sent_total 1") && strings.Contains(body, "\noncepay_stripe_rate 20\n")
 	})
+	if got := w.workers(); !slices.Equal(got, []float64{20}) {
+		t.Errorf("connected are workers of the rates %v", got)
+	}
 
 	w.publish("order-2")
 	<-charged
@@ -515,6 +519,9 @@ func TestServeRelayOnly(t *testing.T) {
 	p.waitReady(t)
 	if code, body := get(t, p.http, "/readyz"); code != 200 || p.admin != "" {
 		t.Errorf("/readyz: %d %s; admin %q", code, body, p.admin)
+	}
+	if got := w.workers(); len(got) != 0 {
+		t.Errorf("a relay is taken for a worker: %v", got)
 	}
 	p.stop()
 	if err := p.wait(t); err != nil {

@@ -22,6 +22,7 @@ var table = []check{
 	{name: "postgres_durability", needs: []string{"postgres"}, run: checkDurability},
 	{name: "postgres_standby", needs: []string{"postgres"}, after: []string{"stripe_account"}, run: checkStandby},
 	{name: "postgres_connections", needs: []string{"postgres"}, run: checkConnections},
+	{name: "stripe_rate", needs: []string{"postgres"}, run: checkRates},
 	{name: "postgres_vacuum", needs: []string{"postgres"}, run: checkVacuum},
 	{name: "schema", needs: []string{"postgres"}, run: checkSchema},
 	{name: "postgres_permissions", needs: []string{"schema"}, run: checkPrivileges},

@@ -15,9 +15,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oncepay/oncepay/cmd/internal/app"
 	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 	"github.com/oncepay/oncepay/migrations"
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/payments/postgres"
 	"github.com/oncepay/oncepay/payments/stripesim"
 )
 
@@ -27,7 +29,7 @@ func TestFaults(t *testing.T) {
 	s := startServices(t)
 	for name, test := range map[string]func(*testing.T, *services){
 		"healthy": testHealthy, "not migrated": testNotMigrated, "newer schema": testNewerSchema, "other namespace": testOtherNamespace,
-		"tickets": testTickets, "due": testDue, "outbox": testOutbox, "unpublished": testUnpublished, "attention": testAttention, "review": testReview, "pauses": testPauses, "replays": testReplays, "mark": testMark, "privileges": testPrivileges, "password": testPassword,
+		"tickets": testTickets, "rates": testRates, "due": testDue, "outbox": testOutbox, "unpublished": testUnpublished, "attention": testAttention, "review": testReview, "pauses": testPauses, "replays": testReplays, "mark": testMark, "privileges": testPrivileges, "password": testPassword,
 		"PostgreSQL away": testPostgresAway, "PostgreSQL silent": testPostgresSilent, "locked": testLocked, "no fsync": testNoFsync, "a standby": testReadOnly,
 		"no JetStream": testNoJetStream, "streams missing": testStreamsMissing, "duplicate window": testDuplicateWindow, "durable": testDurable,
 		"not synced": testNotSynced, "sync unseen": testSyncUnseen, "NATS away": testNATSAway, "NATS silent": testNATSSilent, "stream full": testStreamFull,
@@ -68,6 +70,31 @@ func testOtherNamespace(t *testing.T, s *services) {
 	w.expect(map[string]expectation{"namespace": is(Failed, `"elsewhere"`, `set ONCEPAY_NAMESPACE to "oncepay"`)})
 	w.sql(`DELETE FROM installation`)
 	w.expect(nil)
+}
+
+// testRates connects workers of one rate and of another, as a process of theirs does, and processes that are none.
+func testRates(t *testing.T, s *services) {
+	w := s.world(t)
+	connect := func(name string) {
+		t.Helper()
+		store, err := postgres.Open(t.Context(), w.values["ONCEPAY_DATABASE_URL"], postgres.Options{PoolSize: 1, Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := store.Close(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	connect("")
+	w.expect(map[string]expectation{"stripe_rate": is(OK, "no worker is connected")})
+	connect(app.WorkerName(20))
+	connect(app.WorkerName(20))
+	w.expect(map[string]expectation{"stripe_rate": is(OK, "all workers that are connected have one rate, 20/s")})
+	connect(app.WorkerName(0))
+	connect(app.WorkerName(12.5))
+	w.expect(map[string]expectation{"stripe_rate": is(Warning, "3 rates", "unlimited", "12.5/s", "20/s", "the same ONCEPAY_STRIPE_RATE")})
 }
 
 // payment is an SQL statement that stores a payment, with or without its ticket.

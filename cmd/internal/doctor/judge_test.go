@@ -51,6 +51,7 @@ func TestJudges(t *testing.T) {
 		"no room":            {judgeConnections(connectionFacts{100, 85, 0, -1, 0, -1}), Warning, "raise max_connections"},
 		"database's limit":   {judgeConnections(connectionFacts{100, 10, 8, 10, 0, -1}), Warning, "the database's CONNECTION LIMIT leaves room for 2 more"},
 		"role's limit":       {judgeConnections(connectionFacts{100, 10, 0, -1, 0, 5}), Warning, "the role's CONNECTION LIMIT leaves room for 5 more"},
+		"rates, by address":  {judgeRates(map[float64][]string{5: {"10.0.0.5", "10.0.0.6"}, 20: {""}}), Warning, "5/s (from 10.0.0.5, 10.0.0.6), 20/s"},
 		"vacuumed":           {judgeVacuum(vacuumFacts{true, 200_000_000, 1, time.Minute}), OK, "1 transaction old"},
 		"autovacuum off":     {judgeVacuum(vacuumFacts{on: false}), Failed, "autovacuum is off"},
 		"old":                {judgeVacuum(vacuumFacts{on: true, databaseAge: wraparoundWarn}), Warning, "2,100,000,000"},

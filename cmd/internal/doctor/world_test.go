@@ -251,7 +251,7 @@ func unchecked(want map[string]expectation, cause string, names ...string) map[s
 // What needs a service, in one way or another.
 var (
 	ofSchema    = []string{"postgres_permissions", "namespace", "tickets", "due", "outbox", "unpublished", "attention", "review", "pauses", "replays", "mark", "stripe_tenants"}
-	ofPostgres  = append([]string{"postgres_encoding", "postgres_durability", "postgres_standby", "postgres_connections", "postgres_vacuum", "schema", "clock_postgres"}, ofSchema...)
+	ofPostgres  = append([]string{"postgres_encoding", "postgres_durability", "postgres_standby", "postgres_connections", "stripe_rate", "postgres_vacuum", "schema", "clock_postgres"}, ofSchema...)
 	ofStreams   = []string{"replicas", "stream_space"}
 	ofJetStream = append([]string{"mark", "streams", "consumers", "consumer_lag"}, ofStreams...)
 	ofNATS      = append([]string{"nats_versions", "nats_sync", "nats_permissions", "jetstream", "clock_nats"}, ofJetStream...)
