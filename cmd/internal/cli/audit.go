@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
+	"github.com/oncepay/oncepay/cmd/internal/console"
 	"github.com/oncepay/oncepay/payments"
 	"github.com/oncepay/oncepay/payments/document"
 )
@@ -35,7 +36,9 @@ func auditCommand(s *shared) *cobra.Command {
 					return err
 				}
 				return printPage(s, page, next, document.AuditEntry, columns[payments.AuditEntry]{
-					[]string{"AT (UTC)", "BY", "ACTION", "TARGET", "TENANT", "WHY", "FILTER", "RESULT"},
+					[]console.Column{{Head: "AT (UTC)"}, {Head: "BY", Least: 10}, {Head: "ACTION"}, {Head: "TARGET", Goes: 5, Below: true},
+						{Head: "TENANT", Goes: 4, Below: true}, {Head: "WHY", Least: 16, Goes: 3, Below: true}, {Head: "FILTER", Goes: 1, Below: true},
+						{Head: "RESULT", Goes: 2, Below: true}},
 					func(e payments.AuditEntry) []string {
 						return []string{when(e.At), e.Actor, e.Action, orDash(e.Target), orDash(e.TenantID), orDash(e.Reason), orDash(string(e.Filter)), orDash(string(e.Result))}
 					},

@@ -74,7 +74,7 @@ func (r *batchRun) tellOutcomes(ctx context.Context, plan *batch.Plan, door *bat
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(r.err, plural(bad, "payment", "payments")+" did not succeed:")
-		if err := console.Table(r.err, []string{"ROW", "PAYMENT", "STATUS", "REASON"}, rows); err != nil {
+		if err := r.table(r.err, []console.Column{{Head: "ROW"}, {Head: "PAYMENT"}, {Head: "STATUS"}, {Head: "REASON", Goes: 1, Below: true}}, rows); err != nil {
 			return err
 		}
 		if more := bad - int64(len(rows)); more > 0 && r.results == nil {

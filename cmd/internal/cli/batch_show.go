@@ -139,11 +139,14 @@ func (s *shared) showRun(ctx context.Context, reader payments.Reader, tenant, ru
 	return s.printTotals(all.ByStatus)
 }
 
+// linesIndent is where the texts of printLines begin.
+const linesIndent = 16
+
 // printLines prints what is there under its names, and an empty line.
 func (s *shared) printLines(lines [][2]string) {
 	for _, l := range lines {
 		if l[1] != "" {
-			fmt.Fprintf(s.out, "%-15s %s\n", l[0], console.Safe(l[1]))
+			fmt.Fprintf(s.out, "%-15s %s\n", l[0], console.Wrapped(console.Safe(l[1]), s.lineWidth(s.out), linesIndent))
 		}
 	}
 	fmt.Fprintln(s.out)

@@ -34,7 +34,7 @@ func configCommand(s *shared) *cobra.Command {
 				for i, pair := range effective {
 					rows[i] = []string{pair[0], pair[1], app.Usage(pair[0])}
 				}
-				if err := console.Table(s.out, []string{"SETTING", "VALUE", "MEANING"}, rows); err != nil {
+				if err := s.table(s.out, []console.Column{{Head: "SETTING"}, {Head: "VALUE"}, {Head: "MEANING", Goes: 1, Below: true}}, rows); err != nil {
 					return err
 				}
 			}

@@ -42,12 +42,7 @@ func dlqListCommand(s *shared) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printPage(s, page, next, document.DeadLetter, columns[payments.DeadLetter]{
-					[]string{"ID", "TENANT", "KEY", "REASON", "STATE", "LAST SEEN (UTC)", "MESSAGE"},
-					func(d payments.DeadLetter) []string {
-						return []string{d.ID, orDash(d.TenantID), orDash(d.IdempotencyKey), string(d.Reason), string(d.State), when(d.LastSeen), d.Message}
-					},
-				})
+				return printPage(s, page, next, document.DeadLetter, letterColumns)
 			})
 		},
 	}
@@ -55,6 +50,14 @@ func dlqListCommand(s *shared) *cobra.Command {
 	c.Flags().StringVar(&state, "state", string(payments.DeadLetterOpen), "open, suspect, replayed, discarded, or all")
 	bindPage(c, &r.Limit, &r.Cursor, "")
 	return c
+}
+
+var letterColumns = columns[payments.DeadLetter]{
+	[]console.Column{{Head: "ID"}, {Head: "TENANT", Goes: 4}, {Head: "KEY", Least: 8, Ends: true}, {Head: "REASON"}, {Head: "STATE", Goes: 3},
+		{Head: "LAST SEEN (UTC)", Goes: 2}, {Head: "MESSAGE", Least: 24, Goes: 1, Below: true}},
+	func(d payments.DeadLetter) []string {
+		return []string{d.ID, orDash(d.TenantID), orDash(d.IdempotencyKey), string(d.Reason), string(d.State), when(d.LastSeen), d.Message}
+	},
 }
 
 // letterStates are what --state takes.

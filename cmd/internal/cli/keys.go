@@ -136,7 +136,8 @@ func keysListCommand(s *shared) *cobra.Command {
 				}
 				document := func(k payments.APIKey) keyDocument { return documentOfKey(k, "") }
 				return printPage(s, list, "", document, columns[payments.APIKey]{
-					[]string{"ID", "TENANT", "KEY", "SCOPES", "CREATED (UTC)", "EXPIRES", "REVOKED"},
+					[]console.Column{{Head: "ID"}, {Head: "TENANT"}, {Head: "KEY", Goes: 3}, {Head: "SCOPES", Goes: 2, Below: true}, {Head: "CREATED (UTC)", Goes: 1},
+						{Head: "EXPIRES", Goes: 4}, {Head: "REVOKED"}},
 					func(k payments.APIKey) []string {
 						return []string{k.ID, k.TenantID, k.Prefix + "…", scopeList(k.Scopes, ","), when(k.CreatedAt), when(k.ExpiresAt), when(k.RevokedAt)}
 					},

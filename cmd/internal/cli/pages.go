@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +28,7 @@ func checkLimit(limit int) error {
 
 // columns are how a page is shown to a person: the heads, and what stands below them for one thing.
 type columns[T any] struct {
-	heads []string
+	heads []console.Column
 	row   func(T) []string
 }
 
@@ -47,11 +49,28 @@ func printPage[T, D any](s *shared, page []T, next string, document func(T) D, s
 	for i, one := range page {
 		rows[i] = show.row(one)
 	}
-	if err := console.Table(s.out, show.heads, rows); err != nil {
+	if err := s.table(s.out, show.heads, rows); err != nil {
 		return err
 	}
 	if next != "" {
 		fmt.Fprintf(s.err, "more: --cursor %s\n", next)
 	}
 	return nil
+}
+
+// lineWidth is how wide lines of w are to be; 0: as they are.
+func (s *shared) lineWidth(w io.Writer) int {
+	if s.width == nil {
+		return 0
+	}
+	return s.width(w)
+}
+
+// table writes a table that fits the terminal that w may be, and says what was left out for that.
+func (s *shared) table(w io.Writer, heads []console.Column, rows [][]string) error {
+	left, err := console.Fit(w, s.lineWidth(w), heads, rows)
+	if err == nil && len(left) > 0 {
+		fmt.Fprintf(s.err, "left out, since the terminal is narrow: %s; --json has all\n", strings.Join(left, ", "))
+	}
+	return err
 }

@@ -45,7 +45,7 @@ func (s *shared) printPayment(p payments.Payment, held [][2]string, timeline []p
 	for i, e := range timeline {
 		rows[i] = []string{strconv.FormatInt(e.Sequence, 10), e.At.UTC().Format("2006-01-02 15:04:05.000"), string(e.Status), orDash(e.Reason)}
 	}
-	return console.Table(s.out, []string{"#", "AT (UTC)", "STATUS", "REASON"}, rows)
+	return s.table(s.out, []console.Column{{Head: "#"}, {Head: "AT (UTC)"}, {Head: "STATUS"}, {Head: "REASON", Goes: 1, Below: true}}, rows)
 }
 
 // utc shows a time beside a text.

@@ -101,13 +101,7 @@ func paymentsListCommand(s *shared) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printPage(s, page, next, document.Payment, columns[payments.Payment]{
-					[]string{"ID", "TENANT", "KEY", "STATUS", "REASON", "AMOUNT", "CREATED (UTC)"},
-					func(p payments.Payment) []string {
-						return []string{p.ID.Format(p.Kind), p.TenantID, p.IdempotencyKey, string(p.ShownStatus()), orDash(p.Reason),
-							payments.FormatAmount(p.Amount, p.Currency), when(p.CreatedAt)}
-					},
-				})
+				return printPage(s, page, next, document.Payment, paymentColumns)
 			})
 		},
 	}
@@ -118,6 +112,15 @@ func paymentsListCommand(s *shared) *cobra.Command {
 	c.Flags().StringVar(&batch, "batch", "", "only those of this batch, in its order: its id (bat_…), or with --tenant its key")
 	bindPage(c, &r.Limit, &r.Cursor, "")
 	return c
+}
+
+var paymentColumns = columns[payments.Payment]{
+	[]console.Column{{Head: "ID"}, {Head: "TENANT", Goes: 3}, {Head: "KEY", Least: 8, Ends: true}, {Head: "STATUS"},
+		{Head: "REASON", Goes: 2, Below: true}, {Head: "AMOUNT"}, {Head: "CREATED (UTC)", Goes: 1}},
+	func(p payments.Payment) []string {
+		return []string{p.ID.Format(p.Kind), p.TenantID, p.IdempotencyKey, string(p.ShownStatus()), orDash(p.Reason),
+			payments.FormatAmount(p.Amount, p.Currency), when(p.CreatedAt)}
+	},
 }
 
 // statusList names every status that can be asked for.

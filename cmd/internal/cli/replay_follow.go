@@ -173,7 +173,7 @@ func (s *shared) printResults(r payments.Replay) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return console.Table(s.out, []string{"RESULT", "DEAD LETTERS", "MEANING"}, rows)
+	return s.table(s.out, []console.Column{{Head: "RESULT"}, {Head: "DEAD LETTERS"}, {Head: "MEANING", Goes: 1, Below: true}}, rows)
 }
 
 // resultMeaning says what a result is.

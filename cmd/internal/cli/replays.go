@@ -38,7 +38,8 @@ func replaysListCommand(s *shared) *cobra.Command {
 					return err
 				}
 				return printPage(s, page, next, document.Replay, columns[payments.Replay]{
-					[]string{"ID", "STATE", "DEAD LETTERS", "DONE", "BEGUN (UTC)", "BY", "NOTE"},
+					[]console.Column{{Head: "ID"}, {Head: "STATE"}, {Head: "DEAD LETTERS", Goes: 4}, {Head: "DONE"}, {Head: "BEGUN (UTC)", Goes: 2},
+						{Head: "BY", Least: 10, Goes: 3}, {Head: "NOTE", Least: 12, Goes: 1, Below: true}},
 					func(r payments.Replay) []string {
 						return []string{r.ID, string(r.State), console.Grouped(fmt.Sprint(r.Total)), console.Grouped(fmt.Sprint(done(r))),
 							when(r.CreatedAt), r.Actor, orDash(r.Reason)}
@@ -121,7 +122,8 @@ func (r *replaysShow) printItems(ctx context.Context, store operators, job payme
 		return err
 	}
 	return printPage(r.shared, page, next, document.ReplayItem, columns[payments.ReplayItem]{
-		[]string{"DEAD LETTER", "PAYMENT", "RESULT", "STATUS", "WHY"},
+		[]console.Column{{Head: "DEAD LETTER"}, {Head: "PAYMENT", Goes: 3, Below: true}, {Head: "RESULT"}, {Head: "STATUS", Goes: 2},
+			{Head: "WHY", Least: 20, Goes: 1, Below: true}},
 		func(item payments.ReplayItem) []string {
 			payment := "-"
 			if item.PaymentID != nil {

@@ -36,11 +36,12 @@ type shared struct {
 	copied    markCopy // nil: the one of the settings
 	every     time.Duration
 	asks      func(io.Reader) bool // whether somebody can be asked
+	width     func(io.Writer) int  // of a terminal; nil: everything is as wide as it is
 }
 
 // Main runs the program oncepay and returns its exit code.
 func Main(args []string, in io.Reader, out, err io.Writer) int {
-	s := &shared{out: out, err: err, asks: console.Terminal}
+	s := &shared{out: out, err: err, asks: console.Terminal, width: console.Width}
 	return s.run(args, in)
 }
 

@@ -159,7 +159,7 @@ func tenantsListCommand(s *shared) *cobra.Command {
 					return err
 				}
 				return printPage(s, list, "", documentOfTenant, columns[postgres.Tenant]{
-					[]string{"TENANT", "ITS PAYMENTS GO", "STRIPE ACCOUNT", "CREATED (UTC)"},
+					[]console.Column{{Head: "TENANT"}, {Head: "ITS PAYMENTS GO", Goes: 2, Below: true}, {Head: "STRIPE ACCOUNT"}, {Head: "CREATED (UTC)", Goes: 1}},
 					func(t postgres.Tenant) []string {
 						return []string{t.ID, way(t), accountOf(t), when(t.CreatedAt)}
 					},

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -110,17 +109,14 @@ func JSON(w io.Writer, document any) error {
 	return err
 }
 
-// Table writes rows under a header, in aligned columns.
+// Table writes rows under a header, in aligned columns of any width.
 func Table(w io.Writer, header []string, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, strings.Join(header, "\t"))
-	for _, r := range rows {
-		for i, cell := range r {
-			r[i] = Safe(cell)
-		}
-		fmt.Fprintln(t, strings.Join(r, "\t"))
+	columns := make([]Column, len(header))
+	for i, head := range header {
+		columns[i].Head = head
 	}
-	return t.Flush()
+	_, err := Fit(w, 0, columns, rows)
+	return err
 }
 
 // Safe makes text of others fit for a terminal: what could move the cursor, change colours or reorder the line becomes a visible escape.
