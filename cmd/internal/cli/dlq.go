@@ -93,17 +93,23 @@ func dlqShowCommand(s *shared) *cobra.Command {
 }
 
 func (s *shared) printLetter(d payments.DeadLetter) error {
+	some := func(n uint64) string { // none is not worth a line
+		if n == 0 {
+			return ""
+		}
+		return strconv.FormatUint(n, 10)
+	}
 	lines := [][2]string{
 		{"dead letter", d.ID}, {"reason", string(d.Reason)}, {"what to do", d.Message}, {"state", string(d.State)}, {"tenant", d.TenantID},
-		{"key", d.IdempotencyKey}, {"subject", d.Origin.Subject}, {"stream", d.Origin.Stream}, {"sequence", strconv.FormatUint(d.Origin.Sequence, 10)},
-		{"tries", strconv.Itoa(d.Tries)}, {"replays", strconv.Itoa(d.Replays)}, {"first seen", when(d.FirstSeen)}, {"last seen", when(d.LastSeen)},
+		{"key", d.IdempotencyKey}, {"subject", d.Origin.Subject}, {"stream", d.Origin.Stream}, {"sequence", some(d.Origin.Sequence)},
+		{"tries", some(uint64(d.Tries))}, {"replays", some(uint64(d.Replays))}, {"first seen", utc(d.FirstSeen)}, {"last seen", utc(d.LastSeen)},
 	}
 	if d.PaymentID != nil {
 		lines = append(lines, [2]string{"payment", d.PaymentID.String()})
 	}
 	for _, l := range lines {
-		if l[1] != "" && l[1] != "0" {
-			fmt.Fprintf(s.out, "%-15s %s\n", l[0], console.Safe(l[1]))
+		if l[1] != "" {
+			fmt.Fprintf(s.out, "%-15s %s\n", l[0], console.Wrapped(console.Safe(l[1]), s.lineWidth(s.out), linesIndent))
 		}
 	}
 	headers := document.DeadLetterInFull(d).Headers

@@ -59,3 +59,24 @@ func TestPaymentInWords(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestLetterInWords: a dead letter is shown whole, its headers in one order, and a key that looks like nothing is a key.
+func TestLetterInWords(t *testing.T) {
+	t.Parallel()
+	id := payments.NewID("acme", "0")
+	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	d := payments.DeadLetter{
+		ID: "dl_1", TenantID: "acme", IdempotencyKey: "0", PaymentID: &id, Reason: payments.ReasonInvalid, Message: "mend it", State: payments.DeadLetterOpen, Replays: 1,
+		FirstSeen: at, LastSeen: at.Add(time.Hour), Headers: []byte("NATS/1.0\r\nB: 2\r\nA: 1\r\nC: 3\r\n\r\n"), Payload: []byte("{}"),
+		Origin: payments.MessageOrigin{Stream: "PAYMENTS_INTENTS", Sequence: 7, Subject: "payments.intent.acme"},
+	}
+	want := "dead letter     dl_1\nreason          invalid\nwhat to do      mend it\nstate           open\ntenant          acme\nkey             0\n" +
+		"subject         payments.intent.acme\nstream          PAYMENTS_INTENTS\nsequence        7\nreplays         1\nfirst seen      2030-01-02 03:04:05 UTC\n" +
+		"last seen       2030-01-02 04:04:05 UTC\npayment         " + id.String() + "\nheader          A: 1\nheader          B: 2\nheader          C: 3\n\n{}\n"
+	for range 5 {
+		var out bytes.Buffer
+		if err := (&shared{out: &out}).printLetter(d); err != nil || out.String() != want {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+	}
+}
