@@ -79,7 +79,7 @@ func TestBuryCardNumber(t *testing.T) {
 	if got.Payload != nil || got.PayloadLength != len(card) || got.PayloadSHA256 == [32]byte{} {
 		t.Errorf("stored: %+v", got)
 	}
-	if items := b.sent.all(); bytes.Contains(items[0].Body, []byte("4242")) || bytes.Contains(items[0].Body, []byte("payload_base64")) {
+	if items := b.sent.all(); bytes.Contains(items[0].Body, []byte("42424242")) || bytes.Contains(items[0].Body, []byte("payload_base64")) {
 		t.Errorf("copy: %s", items[0].Body)
 	}
 }
