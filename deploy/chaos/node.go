@@ -20,8 +20,9 @@ type Node struct {
 	Store  string `json:"store"`
 }
 
-// natsReady bounds one start, the recovery of the store included.
-const natsReady = 60 * time.Second
+// natsReady bounds one start, the recovery of the store included. It is longer than whoever starts a node waits for it: a node that gives up is one
+// that ended by itself.
+const natsReady = 5 * time.Minute
 
 // Run runs the node, every write synced to disk, until ctx ends; ready is called once it answers. Clients are not told of other servers: they
 // know the links that they were given, and nothing goes round them.

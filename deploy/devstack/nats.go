@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// natsReady bounds one start, the recovery of the store included.
-const natsReady = 30 * time.Second
+// natsReady bounds one start, the recovery of the store included. A server that cannot start says so at once; one on a busy machine needs its time.
+const natsReady = 2 * time.Minute
 
 // NATSOptions says which NATS server to start; the zero value is one on a free
 // port with a temporary store and without monitoring.

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
+	"syscall"
 )
 
 // Ports below the range that Linux and macOS hand out for outgoing connections:
@@ -15,11 +17,39 @@ const (
 	highestPort = 32000
 )
 
+// reserved keeps what was handed out for as long as this process lives. A UDP socket
+// on the same number, which nobody else has a use for, tells other processes that
+// look for a port: between looking and listening, or while a server is down, they
+// find another one.
+var reserved struct {
+	mu      sync.Mutex
+	sockets []net.PacketConn
+}
+
+// reserve reports whether nobody has the port, and keeps it for this process from then on.
+func reserve(port int) bool {
+	socket, err := net.ListenPacket("udp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return false
+	}
+	free := portFree(port)
+	switch {
+	case err != nil: // a machine without UDP reserves nothing
+	case !free:
+		_ = socket.Close()
+	default:
+		reserved.mu.Lock()
+		defer reserved.mu.Unlock()
+		reserved.sockets = append(reserved.sockets, socket)
+	}
+	return free
+}
+
 // freePort finds a TCP port on 127.0.0.1 that nobody listens on at the moment.
 func freePort() (int, error) {
 	for range 100 {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		if portFree(port) {
+		if reserve(port) {
 			return port, nil
 		}
 	}
@@ -45,6 +75,6 @@ func portFree(port int) bool {
 	return l.Close() == nil
 }
 
-// FreePort finds a TCP port on 127.0.0.1 that nobody listens on at the moment, and that no outgoing connection will be given: a server that is
-// down for a moment finds it free again.
+// FreePort finds a TCP port on 127.0.0.1 that nobody listens on at the moment, that no outgoing connection will be given, and that nobody is told of
+// who asks here while this process lives: a server that is down for a moment finds it free again.
 func FreePort() (int, error) { return freePort() }

@@ -18,7 +18,7 @@ import (
 )
 
 // startLimit bounds one start, crash recovery included.
-const startLimit = 90 * time.Second
+const startLimit = 2 * time.Minute
 
 // launch starts the postmaster and waits until it answers. What goes away by
 // itself is tried again: a port that somebody just took, and the shared memory

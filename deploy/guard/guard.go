@@ -17,7 +17,7 @@ import (
 )
 
 // closeMax bounds Close.
-const closeMax = 20 * time.Second
+const closeMax = time.Minute
 
 // Guard is the shell. Its methods may be called from any goroutine.
 type Guard struct {

@@ -1,0 +1,40 @@
+package devstack
+
+import (
+	"net"
+	"strconv"
+	"testing"
+)
+
+// Who is told of a port can listen there, and nobody else is told of it meanwhile, whether somebody listens by then or not.
+func TestAPortIsGivenOnce(t *testing.T) {
+	t.Parallel()
+	given := map[int]bool{}
+	for range 50 {
+		port, err := FreePort()
+		if err != nil || given[port] {
+			t.Fatalf("port %d, given before: %v, %v", port, given[port], err)
+		}
+		given[port] = true
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if reserve(port) {
+			t.Errorf("port %d is given a second time", port)
+		}
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for range 2 { // nor does a look keep it from those who come once it is free
+		if reserve(taken.Addr().(*net.TCPAddr).Port) {
+			t.Error("a port is given on which somebody listens")
+		}
+	}
+}
