@@ -15,7 +15,7 @@ import (
 
 // patience is how long anything may take on a busy machine; moment is how long nothing must happen.
 const (
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	moment   = 200 * time.Millisecond
 )
 

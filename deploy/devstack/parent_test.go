@@ -98,7 +98,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for !ok() {
 		select {
 		case <-tick.C:
@@ -221,6 +221,7 @@ func TestNamedDirectorySurvivesKillAndIsTakenOver(t *testing.T) {
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	_ = p.cmd.Wait() // for its own end, which is the end of its lock
 	// At once: its PostgreSQL may still be running, its watcher at work.
 	pg, err := StartPostgres(t.Context(), PostgresOptions{DataDir: dir, FastUnsafe: true})
 	if err != nil {

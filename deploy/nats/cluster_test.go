@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,12 +19,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oncepay/oncepay/deploy/devstack"
 	"github.com/oncepay/oncepay/schema"
 	"github.com/oncepay/oncepay/schema/provision"
 )
 
 // patience bounds what a loaded machine may take for one step.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // TestMain ends the shared cluster. It does not look for goroutines: those of servers that stop with a quorum gone are the servers' own.
 func TestMain(m *testing.M) {
@@ -94,13 +94,7 @@ func newCluster(tenants ...string) (c *cluster, err error) {
 	if _, err := c.prepare(); err != nil {
 		return c, err
 	}
-	for range 5 {
-		if err = c.startAll(); err == nil {
-			break
-		}
-		c.stopAll() // somebody else may have taken a port between finding and binding it
-	}
-	if err != nil {
+	if err := c.startAll(); err != nil {
 		return c, err
 	}
 	for i := range c.servers {
@@ -139,12 +133,11 @@ func (c *cluster) stopAll() {
 
 func freePorts(n int) (addresses []string, err error) {
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := devstack.FreePort()
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close()
-		addresses = append(addresses, l.Addr().String())
+		addresses = append(addresses, fmt.Sprint("127.0.0.1:", port))
 	}
 	return addresses, nil
 }
@@ -208,7 +201,7 @@ func (c *cluster) start(i int) error {
 	}
 	c.servers[i] = s
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(patience) {
 		return fmt.Errorf("node %d does not answer", i+1)
 	}
 	return nil
@@ -329,7 +322,7 @@ func (c *cluster) as(t *testing.T, user string) *client {
 }
 
 func connect(urls []string, options ...nats.Option) (*nats.Conn, error) {
-	return nats.Connect(strings.Join(urls, ","), append(options, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.Timeout(10*time.Second))...)
+	return nats.Connect(strings.Join(urls, ","), append(options, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.Timeout(patience))...)
 }
 
 // quiet fails when the server complained of anything.

@@ -177,7 +177,7 @@ func TestWorkerPublishes(t *testing.T) {
 // publishMany publishes enough through the library for atomic batches.
 func publishMany(t *testing.T, nc *nats.Conn, tenant, run string) {
 	t.Helper()
-	publisher, err := producer.New(nc, schema.Subjects{}, producer.Options{})
+	publisher, err := producer.New(nc, schema.Subjects{}, producer.Options{AckTimeout: patience}) // also while leaders are elected
 	if err != nil {
 		t.Fatal(err)
 	}

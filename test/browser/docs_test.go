@@ -23,7 +23,7 @@ import (
 )
 
 // limit bounds one browser, its start included.
-const limit = time.Minute
+const limit = 4 * time.Minute
 
 // page is the reference page in a browser of its own.
 type page struct {

@@ -25,7 +25,7 @@ import (
 )
 
 // limit bounds everything that starts once the stack is up.
-const limit = 2 * time.Minute
+const limit = 6 * time.Minute
 
 // client is one of the examples: its name and the command that runs it.
 type client struct {

@@ -55,8 +55,8 @@ func startStack(t *testing.T) stack {
 		_ = up.Process.Signal(syscall.SIGINT)
 		select {
 		case <-ended:
-		case <-time.After(30 * time.Second):
-			t.Error("oncepay-dev up did not end within 30 s of SIGINT")
+		case <-time.After(2 * time.Minute):
+			t.Error("oncepay-dev up did not end within two minutes of SIGINT")
 			_ = up.Process.Kill()
 			<-ended
 		}
@@ -65,8 +65,8 @@ func startStack(t *testing.T) stack {
 	case <-isUp:
 	case <-ended:
 		t.Fatal("oncepay-dev up ended before it was up")
-	case <-time.After(time.Minute):
-		t.Fatal("oncepay-dev up was not up after a minute")
+	case <-time.After(3 * time.Minute):
+		t.Fatal("oncepay-dev up was not up after three minutes")
 	}
 	settings := readEnv(t, envFile)
 	return stack{api: settings["ONCEPAY_API_URL"], stripe: settings["ONCEPAY_STRIPE_URL"], key: settings["ONCEPAY_API_KEY"]}

@@ -86,7 +86,7 @@ func startMock(dir string) (stop func() error, err error) {
 		}
 		return nil
 	}
-	timeout := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	timeout := time.AfterFunc(3*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timeout.Stop()
 	mock.http, err = readAddress(lines, "HTTP")
 	if err == nil {

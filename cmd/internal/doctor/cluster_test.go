@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/oncepay/oncepay/deploy/devstack"
 )
 
 // testCluster examines three servers in health, with one of their endpoints unknown, and with one server gone.
@@ -57,39 +58,18 @@ func (w *world) settles(want map[string]expectation) {
 	}
 }
 
-// startCluster starts servers with JetStream that know each other. A port that was free a moment ago may be somebody else's: then it tries others.
+// startCluster starts servers with JetStream that know each other.
 func startCluster(t *testing.T, n int) []*server.Server {
-	t.Helper()
-	for range 5 {
-		nodes := newCluster(t, n)
-		if launch(nodes) {
-			return nodes
-		}
-		for _, node := range nodes {
-			node.Shutdown()
-			node.WaitForShutdown()
-		}
-	}
-	t.Fatal("the servers do not start")
-	return nil
-}
-
-func newCluster(t *testing.T, n int) []*server.Server {
 	t.Helper()
 	var routes []*url.URL
 	var ports []int
-	var listeners []net.Listener
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := devstack.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
-		listeners = append(listeners, l)
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
-	}
-	for _, l := range listeners { // all were open until the last was known, so that they differ
-		l.Close()
+		ports = append(ports, port)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", port)})
 	}
 	nodes := make([]*server.Server, n)
 	for i := range nodes {
@@ -105,18 +85,13 @@ func newCluster(t *testing.T, n int) []*server.Server {
 		nodes[i] = node
 		t.Cleanup(func() { node.Shutdown(); node.WaitForShutdown() })
 	}
-	return nodes
-}
-
-// launch starts the servers, and reports whether they answer.
-func launch(nodes []*server.Server) bool {
-	for _, n := range nodes {
-		n.Start()
+	for _, node := range nodes {
+		node.Start()
 	}
-	for _, n := range nodes {
-		if !n.ReadyForConnections(10 * time.Second) {
-			return false
+	for _, node := range nodes {
+		if !node.ReadyForConnections(patience) {
+			t.Fatal("the servers do not start")
 		}
 	}
-	return true
+	return nodes
 }

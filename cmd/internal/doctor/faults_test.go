@@ -181,7 +181,7 @@ func as(t *testing.T, dsn, user, password string) string {
 func testPassword(t *testing.T, s *services) {
 	w := s.world(t)
 	w.values["ONCEPAY_DATABASE_URL"] = as(t, w.values["ONCEPAY_DATABASE_URL"], "oncepay", "hunter2-of-postgres")
-	w.values["ONCEPAY_NATS_MONITOR_URL"] = "http://someone:hunter2-of-nats@" + closedPort(t) + "," + w.values["ONCEPAY_NATS_MONITOR_URL"]
+	w.values["ONCEPAY_NATS_MONITOR_URL"] = "http://someone:hunter2-of-nats@" + closedPort + "," + w.values["ONCEPAY_NATS_MONITOR_URL"]
 	w.values["ONCEPAY_STRIPE_KEY"] = "sk_test_hunter2"
 	w.simulate(stripesim.Options{Keys: []stripesim.Key{{Secret: "sk_test_other"}}})
 	want := unchecked(map[string]expectation{
@@ -200,14 +200,14 @@ func testPassword(t *testing.T, s *services) {
 
 func testPostgresAway(t *testing.T, s *services) {
 	w := s.world(t)
-	w.values["ONCEPAY_DATABASE_URL"] = devstacktest.Via(t, w.values["ONCEPAY_DATABASE_URL"], closedPort(t))
+	w.values["ONCEPAY_DATABASE_URL"] = devstacktest.Via(t, w.values["ONCEPAY_DATABASE_URL"], closedPort)
 	w.expect(unchecked(map[string]expectation{"postgres": is(Failed, "PostgreSQL cannot be reached", "start PostgreSQL")}, "postgres", ofPostgres...))
 }
 
 func testPostgresSilent(t *testing.T, s *services) {
 	w := s.world(t)
 	w.values["ONCEPAY_DATABASE_URL"] = devstacktest.Via(t, w.values["ONCEPAY_DATABASE_URL"], silentPort(t))
-	w.timeout = 8 * time.Second
+	w.timeout = 30 * time.Second // the others have all of it, and this one a moment
 	begun := time.Now()
 	w.expect(unchecked(map[string]expectation{"postgres": is(Failed, "PostgreSQL does not answer", "start PostgreSQL")}, "postgres", ofPostgres...))
 	if took := time.Since(begun); took > w.timeout+3*grace {
@@ -309,7 +309,7 @@ func testSyncUnseen(t *testing.T, s *services) {
 
 func testNATSAway(t *testing.T, s *services) {
 	w := s.world(t)
-	w.values["ONCEPAY_NATS_URL"] = "nats://" + closedPort(t)
+	w.values["ONCEPAY_NATS_URL"] = "nats://" + closedPort
 	w.expect(unchecked(map[string]expectation{"nats": is(Failed, "NATS cannot be reached", "start NATS")}, "nats", ofNATS...))
 }
 
@@ -456,7 +456,7 @@ func testNoKey(t *testing.T, s *services) {
 
 func testStripeAway(t *testing.T, s *services) {
 	w := s.world(t)
-	w.values["ONCEPAY_STRIPE_URL"] = "http://" + closedPort(t)
+	w.values["ONCEPAY_STRIPE_URL"] = "http://" + closedPort
 	w.expect(unchecked(map[string]expectation{"stripe": is(Failed, "cannot be reached", "ONCEPAY_STRIPE_URL")}, "stripe", "stripe_account", "stripe_tenants", "stripe_rights", "clock_stripe"))
 }
 

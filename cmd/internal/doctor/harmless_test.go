@@ -157,7 +157,7 @@ func testExactRights(t *testing.T, s *services) {
 	w.values["ONCEPAY_DATABASE_URL"] = as(t, w.values["ONCEPAY_DATABASE_URL"], role, "exactly1")
 	w.expect(nil)
 
-	w.values["ONCEPAY_STRIPE_TIMEOUT"], w.values["ONCEPAY_LEASE"] = "2s", "4s" // a rewind begins by waiting longer than a lease
+	w.values["ONCEPAY_STRIPE_TIMEOUT"], w.values["ONCEPAY_LEASE"] = "8s", "10s" // a rewind begins by waiting longer than a lease
 	log := w.serve()
 	const card = "4242424242424242"
 	for _, body := range []string{

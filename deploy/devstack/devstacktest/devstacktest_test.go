@@ -116,7 +116,7 @@ func TestNATSIsShared(t *testing.T) {
 	for range 3 {
 		t.Run("one", func(t *testing.T) {
 			t.Parallel()
-			conn, err := nats.Connect(NATS(t).URL())
+			conn, err := nats.Connect(NATS(t).URL(), nats.Timeout(time.Minute))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,7 +185,7 @@ func TestRunFindsLeaks(t *testing.T) {
 		if os.Getenv(sloppyMode) != "" {
 			return
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		self, err := os.Executable()
 		if err != nil {

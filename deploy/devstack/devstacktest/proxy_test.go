@@ -84,7 +84,7 @@ func awaitAlone(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		var others int
 		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
@@ -146,13 +146,7 @@ func TestProxyCarriesBytesAndHalfCloses(t *testing.T) {
 
 func TestProxyWithoutTarget(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := listener.Addr().String()
-	listener.Close()
-	conn, err := net.Dial("tcp", NewProxy(t, target).Addr())
+	conn, err := net.Dial("tcp", NewProxy(t, "127.0.0.1:1").Addr()) // a port of nobody, and not one that was free a moment ago
 	if err == nil {
 		defer conn.Close()
 		_, err = conn.Read(make([]byte, 1))

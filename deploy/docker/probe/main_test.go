@@ -16,8 +16,6 @@ func TestRun(t *testing.T) {
 		_, _ = w.Write([]byte(`{"status":"as told"}`))
 	}))
 	defer server.Close()
-	gone := httptest.NewServer(nil)
-	gone.Close()
 	for _, c := range []struct {
 		args []string
 		code int
@@ -25,7 +23,7 @@ func TestRun(t *testing.T) {
 	}{
 		{[]string{server.URL + "/readyz"}, 0, `{"status":"as told"}`},
 		{[]string{server.URL + "/other"}, 1, "503"},
-		{[]string{gone.URL + "/readyz"}, 1, "refused"},
+		{[]string{"http://127.0.0.1:1/readyz"}, 1, "refused"},
 		{nil, 2, "usage"},
 		{[]string{"a", "b"}, 2, "usage"},
 	} {
