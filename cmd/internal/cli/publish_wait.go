@@ -79,7 +79,10 @@ func (s *shared) tellPaused(ctx context.Context, store operators, p payments.Pay
 	if err != nil {
 		return told // it is looked at again
 	}
-	if len(lines) == 0 { // the pause of an account that is not known here to be the payment's
+	if len(lines) == 0 { // the pause of an account that is not known here to be the payment's, or one that has just ended
+		if now, err := store.Find(ctx, p.TenantID, p.ID); err != nil || now.Reason != payments.ReasonPaused {
+			return told
+		}
 		lines = [][2]string{{"", "`oncepay doctor` says by whom"}}
 	}
 	var texts []string

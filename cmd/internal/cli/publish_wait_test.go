@@ -79,3 +79,17 @@ func TestPublishSaysWhatItKnows(t *testing.T) {
 	}
 	b.fails(b.run(append(intentFlags("order-1", "--wait"), "--amount", "1")...), exitFailed, "the key already names another request; differs: amount")
 }
+
+// TestPauseThatHasJustEnded: between the look at a payment and the one at the pauses somebody may resume it. Then nothing is said of a pause.
+func TestPauseThatHasJustEnded(t *testing.T) {
+	t.Parallel()
+	paused := payments.Payment{Intent: payments.Intent{TenantID: "acme"}, ID: payments.NewID("acme", "k"), Status: payments.StatusReceived, Reason: payments.ReasonPaused}
+	for reason, want := range map[string]string{"": "", payments.ReasonPaused: "oncepay: it is accepted and waits, paused: `oncepay doctor` says by whom\n"} {
+		var log bytes.Buffer
+		now := paused
+		now.Reason = reason
+		if told := (&shared{err: &log}).tellPaused(t.Context(), &fakeOperators{payment: now}, paused, "before"); log.String() != want || (told == "before") != (want == "") {
+			t.Errorf("%q: %q, told %q", reason, log.String(), told)
+		}
+	}
+}
