@@ -18,7 +18,7 @@ import (
 // order publishes the smallest message of a tenant.
 func (w *world) order(tenant, key string) {
 	w.t.Helper()
-	nc, err := nats.Connect(w.values["ONCEPAY_NATS_URL"])
+	nc, err := nats.Connect(w.values["ONCEPAY_NATS_URL"], nats.Timeout(patience))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -65,9 +65,10 @@ func TestServeTenantsOfTheirOwn(t *testing.T) {
 		connected, _, failed := store.TenantRoute(t.Context(), "connected")
 		return err == nil && failed == nil && keyed.Account.ID == "acct_1Keyed" && connected.Account.ID == "acct_1Connected"
 	})
-	if _, body := get(t, p.http, "/metrics"); !strings.Contains(body, "\noncepay_tenants_held_back 1\n") {
-		t.Error("the metrics do not count the broken tenant")
-	}
+	until(t, "the metrics count the broken tenant", func() bool {
+		_, body := get(t, p.http, "/metrics")
+		return strings.Contains(body, "\noncepay_tenants_held_back 1\n")
+	})
 	tenants := map[string]string{"demo": "acct_1Own", "keyed": "acct_1Keyed", "connected": "acct_1Connected"}
 	w.order("broken", "order-1")
 	for tenant := range tenants {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -95,16 +94,8 @@ func TestBatchGrows(t *testing.T) {
 // TestBatchNobodyThere: an API that is not there is told of by the setting that names it.
 func TestBatchNobodyThere(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := "http://" + l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
 	b := withSettings(t, nil)
-	r := b.run("batch", "run", writeFile(t, "f.csv", rowsOf(3, "description", "d")), "--key", "k", "--api-url", address, "--api-key", "opk_x", "--retry-for", "0s")
+	r := b.run("batch", "run", writeFile(t, "f.csv", rowsOf(3, "description", "d")), "--key", "k", "--api-url", "http://127.0.0.1:1", "--api-key", "opk_x", "--retry-for", "0s")
 	b.fails(r, exitFailed, "nothing listens at ONCEPAY_API_URL: is the service running, and is the address right?", "this call knows none of 3 payments to be accepted")
 }
 

@@ -34,7 +34,7 @@ func (b *bench) serveAPI() (sim *stripesim.Server, address, key string) {
 	key = b.json("keys", "create", "--tenant", "demo", "--scopes", "batches:write,payments:read")["key"].(string)
 	set := map[string]string{
 		"ONCEPAY_STRIPE_KEY": "sk_test_simulated", "ONCEPAY_STRIPE_URL": stripe.URL, "ONCEPAY_HTTP_ADDR": "127.0.0.1:0", "ONCEPAY_ADMIN_ADDR": "127.0.0.1:0",
-		"ONCEPAY_CONCURRENCY": "64", "ONCEPAY_STRIPE_TIMEOUT": "3s", "ONCEPAY_LEASE": "5s", "ONCEPAY_STRIPE_RATE": "0",
+		"ONCEPAY_CONCURRENCY": "64", "ONCEPAY_STRIPE_TIMEOUT": "30s", "ONCEPAY_LEASE": "45s", "ONCEPAY_STRIPE_RATE": "0",
 	}
 	source := func(values map[string]string) app.Source {
 		return func(name string) (string, bool) { v, ok := values[name]; return v, ok }

@@ -68,7 +68,7 @@ func healthy(t *testing.T) *bench {
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	b := healthy(t)
-	d := b.json("doctor")
+	d := b.json("doctor", "--timeout", "2m")
 	checks, ok := d["checks"].([]any)
 	if len(d) != 2 || d["ok"] != true || !ok || len(checks) < 25 {
 		t.Fatalf("%v", d)
@@ -80,7 +80,7 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 	plain := regexp.MustCompile(`^(ok  [a-z_]+ +[ -~]+\n)+\n\d+ checks: \d+ ok, 0 warnings, 0 failed, 0 not checked\n$`)
-	if r := b.run("doctor"); r.code != exitOK || r.err != "" || !plain.MatchString(r.out) {
+	if r := b.run("doctor", "--timeout", "2m"); r.code != exitOK || r.err != "" || !plain.MatchString(r.out) {
 		t.Errorf("%+v", r)
 	}
 

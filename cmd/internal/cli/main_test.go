@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long anything may take on a busy machine.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // result is what a command left behind.
 type result struct {
@@ -130,7 +130,7 @@ func (b *bench) serve() *stripesim.Server {
 	stripe := httptest.NewServer(sim)
 	set := map[string]string{
 		"ONCEPAY_STRIPE_KEY": "sk_test_simulated", "ONCEPAY_STRIPE_URL": stripe.URL, "ONCEPAY_HTTP_ADDR": "off", "ONCEPAY_CONCURRENCY": "16",
-		"ONCEPAY_STRIPE_TIMEOUT": "3s", "ONCEPAY_LEASE": "5s",
+		"ONCEPAY_STRIPE_TIMEOUT": "6s", "ONCEPAY_LEASE": "8s", // a rewind waits for longer than a lease
 	}
 	source := func(values map[string]string) app.Source {
 		return func(name string) (string, bool) { v, ok := values[name]; return v, ok }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -128,7 +129,13 @@ func TestPauseForReal(t *testing.T) {
 	sim := b.serve()
 	b.run("pause", "--tenant", "demo", "--reason", "fraud?", "--actor", "ann").says(t, exitOK, "paused tenant demo, until it is resumed\n", "`oncepay resume --tenant demo --reason R`")
 	b.run(intentFlags("order-1", "--wait", "--within", "2s")...).says(t, exitFailed, "", "no outcome within 2s")
-	r := b.run("payments", "show", "--tenant", "demo", "--key", "order-1")
+	var r result
+	b.within("a worker has seen it", func(context.Context) error {
+		if r = b.run("payments", "show", "--tenant", "demo", "--key", "order-1"); r.code != exitOK {
+			return errors.New(r.err)
+		}
+		return nil
+	})
 	r.says(t, exitOK, "paused          tenant demo, until it is resumed, by ann: fraud?\n", "")
 	r.says(t, exitOK, "reason          paused\n", "")
 	if d := b.json("payments", "show", "--tenant", "demo", "--key", "order-1"); d["status"] != "received" || d["reason"] != "paused" || len(sim.Ledger().Charges) != 0 {

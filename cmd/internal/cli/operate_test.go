@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -78,8 +79,11 @@ func TestReplays(t *testing.T) {
 	r := f.words("replays show rpl_1")
 	r.says(t, exitOK, "succeeded  5,000         charged, held", "")
 	r.says(t, exitOK, "none yet   5,000         1,000 of them are taken up", "")
-	if !strings.Contains(r.out, "/s, about 10s left\n") || !strings.Contains(r.out, "chosen by       --all\n") {
+	if !regexp.MustCompile(`speed +\d+/s, about \d+s left\n`).MatchString(r.out) || !strings.Contains(r.out, "chosen by       --all\n") {
 		t.Errorf("%s", r.out)
+	}
+	if half := f.looks[1].job; speedOf(half, half.CreatedAt.Add(10*time.Second)) != "500/s, about 10s left" || speedOf(half, half.CreatedAt.Add(time.Hour)) != "1/s, about 1h0m0s left" {
+		t.Errorf("%q, %q", speedOf(half, half.CreatedAt.Add(10*time.Second)), speedOf(half, half.CreatedAt.Add(time.Hour)))
 	}
 	f.words("replays show rpl_1 --json").says(t, exitOK, `"finished": 10000`, "")
 	id := payments.NewID("acme", "k")

@@ -278,7 +278,7 @@ func TestPublishWithoutServices(t *testing.T) {
 
 func (b *bench) connect() (*nats.Conn, jetstream.JetStream) {
 	b.t.Helper()
-	nc, err := nats.Connect(b.set["ONCEPAY_NATS_URL"])
+	nc, err := nats.Connect(b.set["ONCEPAY_NATS_URL"], nats.Timeout(patience))
 	if err != nil {
 		b.t.Fatal(err)
 	}

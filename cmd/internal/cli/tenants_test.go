@@ -104,7 +104,7 @@ func TestHeldBackSaysWhatToDo(t *testing.T) {
 	b.json("tenants", "create", "demo", "--stripe-key", "file:"+filepath.Join(t.TempDir(), "missing.key"))
 	b.serve()
 	r := b.run(intentFlags("order-1", "--wait", "--within", "500ms")...)
-	for deadline := time.Now().Add(20 * time.Second); r.code != exitOK || !strings.Contains(r.out, "account_unknown"); {
+	for deadline := time.Now().Add(patience); r.code != exitOK || !strings.Contains(r.out, "account_unknown"); {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", r)
 		}
