@@ -52,7 +52,7 @@ func readLetters(ctx context.Context, store *postgres.Store, run *oracle.Run) (l
 }
 
 // readPatience is how long a stream may stand still while it is read: a cluster that was broken a moment ago still changes its leaders.
-const readPatience = 30 * time.Second
+const readPatience = 2 * time.Minute
 
 // readStream reads a stream from its beginning.
 func readStream(ctx context.Context, js jetstream.JetStream, name string, each func(jetstream.Msg) error) error {

@@ -104,12 +104,13 @@ func (c *chaosRun) startAgain(ctx context.Context, names []string) error {
 	if !slices.Contains(names, nameStripe) {
 		return nil
 	}
+	life := c.processes[nameStripe].Exited()
 	if err := c.startAll(ctx, names); errors.Is(err, chaos.ErrEnded) {
 		return nil // by another event, which starts it again
 	} else if err != nil {
 		return err
 	}
-	return c.sim.apply(ctx) // it has forgotten what it was told to do wrong
+	return c.sim.applyTo(ctx, life) // it has forgotten what it was told to do wrong
 }
 
 // killPostgres kills PostgreSQL and starts it again; it comes up by replaying its log.

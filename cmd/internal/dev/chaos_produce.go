@@ -51,7 +51,9 @@ func (c *chaosRun) paced(ctx context.Context, began time.Time, list []*delivery,
 			defer func() { <-room }()
 			if !send(ctx, m) {
 				c.book.find("%s was not accepted although all was healed", m.key)
+				return
 			}
+			c.delivered.Add(1)
 		})
 	}
 }

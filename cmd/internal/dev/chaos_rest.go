@@ -28,17 +28,24 @@ func (h *headway) note(left int64, now time.Time) (stuck bool) {
 // sayEvery is how often a run that waits tells how far it is.
 const sayEvery = 10 * time.Second
 
-// awaitEnd waits for the producers: those who want a PubAck send until they have one.
+// awaitEnd waits for the producers: those who want a PubAck send until they have one. It takes as long as they get anything accepted.
 func (c *chaosRun) awaitEnd(ctx context.Context, produced <-chan struct{}) error {
-	timeout := time.NewTimer(settleMax)
-	defer timeout.Stop()
-	select {
-	case <-produced:
-	case <-timeout.C:
-	case <-ctx.Done():
-		return ctx.Err()
+	tick := time.NewTicker(sayEvery)
+	defer tick.Stop()
+	for way := newHeadway(time.Now(), settleMax); ; {
+		select {
+		case <-produced:
+			return nil
+		case now := <-tick.C:
+			left := c.work.deliveries() - c.delivered.Load()
+			if way.note(left, now) {
+				return nil // what they miss is theirs to say
+			}
+			c.say("producers have %d messages and requests left to send", left)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return nil
 }
 
 // awaitRest returns once nothing is left to do, twice in a row. What is left when there was no headway for settleMax is a finding.

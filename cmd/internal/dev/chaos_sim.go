@@ -12,6 +12,9 @@ import (
 	"github.com/oncepay/oncepay/payments/stripesim"
 )
 
+// controlClient has no connection left from a simulator that was killed since.
+var controlClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 // simControl speaks to the simulator's control. The simulator forgets faults and limits with every restart, so all are told again each time.
 type simControl struct {
 	url        string
@@ -88,6 +91,25 @@ func (s *simControl) apply(ctx context.Context) error {
 	return s.call(ctx, http.MethodPost, "/_sim/idempotency", map[string]bool{"enabled": false}, nil)
 }
 
+// applyTo tells all that is set to a simulator that has just been started. Another event may end this life of it meanwhile: then it is that event's to tell
+// the next.
+func (s *simControl) applyTo(ctx context.Context, ended <-chan struct{}) error {
+	for deadline := time.Now().Add(startMax); ; {
+		err := s.apply(ctx)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ended:
+			return nil
+		default:
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return err
+		}
+	}
+}
+
 // call makes one request of the control, and reads the answer into out.
 func (s *simControl) call(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -102,7 +124,7 @@ func (s *simControl) call(ctx context.Context, method, path string, in, out any)
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := controlClient.Do(request)
 	if err != nil {
 		return fmt.Errorf("simulator: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,9 +52,10 @@ type chaosRun struct {
 	js        jetstream.JetStream
 	store     *postgres.Store
 
-	work     *chaosWork
-	book     *book
-	operated operated
+	work      *chaosWork
+	delivered atomic.Int64 // of its deliveries
+	book      *book
+	operated  operated
 
 	took   time.Duration // of the faults
 	rested time.Duration // from then until rest
@@ -62,7 +64,7 @@ type chaosRun struct {
 // Times of a run.
 const (
 	chaosLease   = 5 * time.Second
-	startMax     = 90 * time.Second
+	startMax     = 3 * time.Minute
 	settleMax    = 120 * time.Second // without headway
 	endWithin    = 12 * time.Second
 	chaosStreams = "3" // replicas
@@ -116,16 +118,12 @@ func (c *chaosRun) start(ctx context.Context) (err error) {
 }
 
 func (c *chaosRun) choosePorts() error {
-	taken := map[int]bool{}
 	for _, name := range slices.Concat(chaosNodes, []string{"nats-1/route", "nats-2/route", "nats-3/route", nameStripe}, chaosDoors) {
 		port, err := devstack.FreePort()
-		for err == nil && taken[port] {
-			port, err = devstack.FreePort()
-		}
 		if err != nil {
 			return err
 		}
-		c.ports[name], taken[port] = port, true
+		c.ports[name] = port
 	}
 	return nil
 }

@@ -156,6 +156,14 @@ func (w *chaosWork) cancels() (n int) {
 	return n
 }
 
+// deliveries counts what producers have to send.
+func (w *chaosWork) deliveries() (n int64) {
+	for _, list := range slices.Concat(w.nats[:], w.http[:]) {
+		n += int64(len(list))
+	}
+	return n
+}
+
 // wire is what is sent for an intent.
 func (w *chaosWork) wire(i int, key string, money oracle.Money) schema.Intent {
 	c := w.cards[i]
