@@ -30,7 +30,7 @@ func oncepay(t *testing.T, envFile string, args ...string) (code int, out string
 // waitUp waits until the env file is there, and checks that it was written for its owner alone.
 func (p *program) waitUp(envFile string) {
 	p.t.Helper()
-	until(p.t, patience, func() string {
+	until(p.t, func() string {
 		select {
 		case <-p.ended:
 			p.t.Fatalf("up ended: %s%s", p.out.String(), p.err.String())
@@ -71,14 +71,17 @@ func TestUp(t *testing.T) {
 		t.Fatalf("sourced: %v %q", err, sourced)
 	}
 	for _, addr := range lines[:2] {
-		response, err := http.Get("http://" + addr + "/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		if response.StatusCode != 200 {
-			t.Errorf("%s/readyz: %d", addr, response.StatusCode)
-		}
+		until(t, func() string { // a look that takes longer than two seconds is one that says no
+			response, err := http.Get("http://" + addr + "/readyz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if response.StatusCode != 200 {
+				return addr + "/readyz: " + response.Status
+			}
+			return ""
+		})
 	}
 	http.DefaultClient.CloseIdleConnections()
 	if !strings.Contains(p.out.String(), "Oncepay is up") || !strings.Contains(p.out.String(), envFile) {
@@ -90,7 +93,7 @@ func TestUp(t *testing.T) {
 	if code := p.wait(); code != 0 {
 		t.Errorf("exit code %d: %s", code, p.err.String())
 	}
-	until(t, 5*time.Second, func() string { return alive(all) })
+	until(t, func() string { return alive(all) })
 	if names := left(t, tmp); names != "" {
 		t.Errorf("left in the temporary directory: %s", names)
 	}
@@ -135,7 +138,7 @@ func TestUpKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed := time.Now()
-	until(t, 10*time.Second, func() string { return alive(all) })
+	until(t, func() string { return alive(all) })
 	t.Logf("all gone %s after kill -9", time.Since(killed).Round(time.Millisecond))
 	p.wait()
 
@@ -157,7 +160,7 @@ func TestUpKilled(t *testing.T) {
 	if code := p.wait(); code != 0 {
 		t.Errorf("exit code %d: %s", code, p.err.String())
 	}
-	until(t, 5*time.Second, func() string { return alive(all) })
+	until(t, func() string { return alive(all) })
 }
 
 // TestUsage: what is wrong with a flag is one line and exit code 2, before anything starts.
@@ -228,7 +231,7 @@ func TestWorkerProcess(t *testing.T) {
 		t.Errorf("exit code %d: %q", lacking.ProcessState.ExitCode(), said.String())
 	}
 	orphan, said, parent := worker("ONCEPAY_DATABASE_URL=postgres://127.0.0.1:1/none", "ONCEPAY_STRIPE_KEY=sk_test_simulated", "ONCEPAY_HTTP_ADDR=off")
-	until(t, patience, func() string {
+	until(t, func() string {
 		if strings.Contains(said.String(), "PostgreSQL is not reachable yet") {
 			return ""
 		}
@@ -249,7 +252,7 @@ func TestSimulatorAlone(t *testing.T) {
 	for want := range 2 {
 		p := start(t, "", temporary(t), nil, "stripe", "--addr", "127.0.0.1:0", "--data", ledger)
 		var url string
-		until(t, patience, func() string {
+		until(t, func() string {
 			if _, rest, ok := strings.Cut(p.out.String(), "Stripe simulator on "); ok && strings.Contains(rest, "/_sim/faults\n") {
 				url, _, _ = strings.Cut(rest, "\n")
 				return ""
@@ -302,7 +305,7 @@ func TestUpEndsEarly(t *testing.T) {
 		want string
 	}{
 		"interrupted while it starts": {func(t *testing.T, p *program, _ string) (seen []process) {
-			until(t, patience, func() string {
+			until(t, func() string {
 				if seen = family(t, p.command.Process.Pid); len(seen) > 1 {
 					return ""
 				}
@@ -339,7 +342,7 @@ func TestUpEndsEarly(t *testing.T) {
 			if code := p.wait(); code != c.code || !strings.HasSuffix(p.err.String(), c.want) {
 				t.Errorf("exit code %d: %q", code, p.err.String())
 			}
-			until(t, 5*time.Second, func() string { return alive(all) })
+			until(t, func() string { return alive(all) })
 			if names := left(t, tmp); names != "" {
 				t.Errorf("left: %s", names)
 			}
