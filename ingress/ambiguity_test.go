@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 	"github.com/oncepay/oncepay/payments"
@@ -94,7 +93,7 @@ func TestAmbiguityResponseLost(t *testing.T) {
 		}
 		return devstacktest.Forward
 	})
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	var keys []string
 	for i := range 20 {
 		key := fmt.Sprint("order-", i)

@@ -211,10 +211,13 @@ const goodBody = `{"amount":9900,"currency":"usd","customer":"cus_1","payment_me
 
 const goodBatch = `{"payments":[{"amount":100,"currency":"usd","payment_method":"pm_1"},{"amount":200,"currency":"eur","payment_method":"pm_2"}],"parent":"run-1"}`
 
+// patience is how long anything may take on a busy machine.
+const patience = 2 * time.Minute
+
 // waitFor waits until something that other goroutines do is so.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("never came: %s", what)

@@ -258,7 +258,7 @@ func TestStoreSaysNo(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(d.log.String(), "503"); n != 1 {
+	if n := strings.Count(d.log.String(), "are answered 503"); n != 1 {
 		t.Errorf("the log says %d times that the store is away: %s", n, d.log)
 	}
 	// A client that has gone is no fault of anybody's.

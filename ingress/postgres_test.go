@@ -40,7 +40,7 @@ func openStore(t *testing.T, dsn string, o postgres.Options) *postgres.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := s.Close(ctx); err != nil {
 			t.Error(err)
@@ -51,9 +51,15 @@ func openStore(t *testing.T, dsn string, o postgres.Options) *postgres.Store {
 
 func openShop(t *testing.T, change ...func(*Config)) *shop {
 	t.Helper()
+	return openShopThatWaits(t, 30*time.Second, change...)
+}
+
+// openShopThatWaits is for who cuts PostgreSQL off: each write is given up after so long.
+func openShopThatWaits(t *testing.T, flush time.Duration, change ...func(*Config)) *shop {
+	t.Helper()
 	dsn := devstacktest.Database(t, migrations.Up)
 	s := &shop{t: t, near: openStore(t, dsn, postgres.Options{PoolSize: 3}), proxy: devstacktest.NewProxy(t, dsn)}
-	far := openStore(t, devstacktest.Via(t, dsn, s.proxy.Addr()), postgres.Options{PoolSize: 6, FlushTimeout: 3 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	far := openStore(t, devstacktest.Via(t, dsn, s.proxy.Addr()), postgres.Options{PoolSize: 6, FlushTimeout: flush, Logger: slog.New(slog.DiscardHandler)})
 	for tenant, secret := range map[string]*string{"acme": &s.acme, "globex": &s.globex} {
 		if _, err := s.near.CreateTenant(t.Context(), postgres.Tenant{ID: tenant}); err != nil {
 			t.Fatal(err)
@@ -80,7 +86,7 @@ func openShop(t *testing.T, change ...func(*Config)) *shop {
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
 	run.Go(func() { _ = api.Run(ctx) })
-	s.url, s.client = server.URL, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 40 * time.Second}
+	s.url, s.client = server.URL, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: patience}
 	t.Cleanup(func() {
 		cancel()
 		s.client.CloseIdleConnections()
@@ -287,7 +293,7 @@ func TestWaitOnPostgres(t *testing.T) {
 // 32 clients repeat the same keys at random while PostgreSQL goes and comes back: each key is one payment, and every answer for it names the same.
 func TestRepeatsWhilePostgresIsCut(t *testing.T) {
 	t.Parallel()
-	s := openShop(t)
+	s := openShopThatWaits(t, 3*time.Second)
 	const clients, keys = 32, 40
 	over := make(chan struct{})
 	var mu sync.Mutex
@@ -347,7 +353,7 @@ func TestRepeatsWhilePostgresIsCut(t *testing.T) {
 // PostgreSQL away: 503 with Retry-After for everything, 401 for nobody.
 func TestPostgresAway(t *testing.T) {
 	t.Parallel()
-	s := openShop(t)
+	s := openShopThatWaits(t, 3*time.Second)
 	s.proxy.Cut()
 	for _, got := range []reply{s.post("/v1/payments", "order-1", goodBody), s.post("/v1/batches", "run", goodBatch), s.get("/v1/payments")} {
 		got.is(t, "away", 503, "unavailable")
