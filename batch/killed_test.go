@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +31,7 @@ func childMain() int {
 	if err != nil {
 		return 4
 	}
-	patience := Patience{Now: time.Now, Random: rand.Int64N, Wait: Pause, GiveUp: 20 * time.Second}
+	patience := Patience{Now: time.Now, Random: rand.Int64N, Wait: Pause, GiveUp: 2 * time.Minute}
 	if _, err = Publish(ctx, plan, door, PublishOptions{Concurrency: 8, Patience: patience}); err != nil {
 		return 5
 	}
@@ -47,11 +47,14 @@ func TestKilledAndRunAgain(t *testing.T) {
 	if err := os.WriteFile(name, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var kill atomic.Pointer[func()]
-	var accepted, at atomic.Int64
-	f.tell(func(string) {
-		if accepted.Add(1) == at.Load() {
-			(*kill.Load())()
+	var mu sync.Mutex
+	var left int64 // to be accepted before the run is killed
+	var running chan *os.Process
+	f.tell(func(string) { // nobody else is answered until the run is dead
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left == 0 {
+			_ = (<-running).Kill()
 		}
 	})
 	start := func() *exec.Cmd {
@@ -61,18 +64,18 @@ func TestKilledAndRunAgain(t *testing.T) {
 	}
 	for _, n := range []int64{1, 5, 17, 40} {
 		c := start()
+		mu.Lock()
+		left, running = n, make(chan *os.Process, 1)
+		mu.Unlock()
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		stop := func() { _ = c.Process.Signal(syscall.SIGKILL) }
-		kill.Store(&stop)
-		at.Store(accepted.Load() + n)
+		running <- c.Process
 		if err := c.Wait(); err == nil || c.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Fatalf("it was not killed: %v", err)
 		}
 		f.settle()
 	}
-	at.Store(0)
 	if n, _ := f.counts(); n >= 60 {
 		t.Errorf("%d batches before the last run", n)
 	}

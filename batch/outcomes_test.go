@@ -32,7 +32,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	var all []Outcome
 	o := OutcomesOptions{Concurrency: 4, Patience: new(clock).patience(time.Minute), Outcome: func(o Outcome) error { all = append(all, o); return nil }}
-	if err := Outcomes(t.Context(), plan, f.door(5*time.Second), o); err != nil || len(all) != 750 || f.reads != 2 {
+	if err := Outcomes(t.Context(), plan, f.door(time.Minute), o); err != nil || len(all) != 750 || f.reads != 2 {
 		t.Fatalf("%d rows, %d reads, %v", len(all), f.reads, err)
 	}
 	for i, one := range all {
@@ -62,7 +62,7 @@ func TestOutcomes(t *testing.T) {
 		}
 		return nil
 	}
-	if err := Outcomes(t.Context(), plan, f.door(5*time.Second), o); !errors.Is(err, enough) || len(all) != 108 || all[0].Row != 201 {
+	if err := Outcomes(t.Context(), plan, f.door(time.Minute), o); !errors.Is(err, enough) || len(all) != 108 || all[0].Row != 201 {
 		t.Errorf("%d rows, %v", len(all), err)
 	}
 	if _, after := f.counts(); after-before != 2 {
@@ -87,7 +87,7 @@ func TestOutcomesOfAChangedFile(t *testing.T) {
 		data = changed
 		rows := 0
 		o := OutcomesOptions{Patience: new(clock).patience(time.Minute), Outcome: func(Outcome) error { rows++; return nil }}
-		if err := Outcomes(t.Context(), plan, f.door(5*time.Second), o); !errors.Is(err, ErrChanged) || rows != 200 {
+		if err := Outcomes(t.Context(), plan, f.door(time.Minute), o); !errors.Is(err, ErrChanged) || rows != 200 {
 			t.Errorf("%v after %d rows", err, rows)
 		}
 	}
@@ -124,7 +124,7 @@ func TestAdds(t *testing.T) {
 			before, _ := f.counts()
 			told := ""
 			plan := planOf(t, "run", csvOf(c.file))
-			sent, err := Publish(t.Context(), plan, f.door(5*time.Second), PublishOptions{Concurrency: 8, Patience: new(clock).patience(time.Minute), Adds: func(had, adds int64) {
+			sent, err := Publish(t.Context(), plan, f.door(time.Minute), PublishOptions{Concurrency: 8, Patience: new(clock).patience(time.Minute), Adds: func(had, adds int64) {
 				if now, _ := f.counts(); now != before {
 					t.Errorf("%d batches, then %d", before, now)
 				}

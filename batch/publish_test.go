@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 func publish(t *testing.T, f *fakeAPI, plan *Plan, c *clock) (Sent, error) {
 	t.Helper()
-	return Publish(t.Context(), plan, f.door(5*time.Second), PublishOptions{Concurrency: 8, Patience: c.patience(time.Minute)})
+	return Publish(t.Context(), plan, f.door(time.Minute), PublishOptions{Concurrency: 8, Patience: c.patience(time.Minute)})
 }
 
 func TestPublishSendsEveryChunkOnce(t *testing.T) {
@@ -25,7 +26,7 @@ func TestPublishSendsEveryChunkOnce(t *testing.T) {
 	f := newFakeAPI(t)
 	plan := planOf(t, "run-1", csvOf(1234))
 	var seen []int64
-	sent, err := Publish(t.Context(), plan, f.door(5*time.Second), PublishOptions{
+	sent, err := Publish(t.Context(), plan, f.door(time.Minute), PublishOptions{
 		Concurrency: 4, Patience: new(clock).patience(0), Progress: func(s Sent) { seen = append(seen, s.Rows) },
 	})
 	if err != nil || sent != (Sent{Rows: 1234, Batches: 13, New: true}) {
@@ -155,7 +156,7 @@ func TestPublishTimesOutAndRepeats(t *testing.T) {
 		return true
 	}
 	plan := planOf(t, "run", csvOf(300))
-	sent, err := Publish(t.Context(), plan, f.door(300*time.Millisecond), PublishOptions{Concurrency: 2, Patience: new(clock).patience(time.Minute)})
+	sent, err := Publish(t.Context(), plan, f.door(2*time.Second), PublishOptions{Concurrency: 2, Patience: new(clock).patience(time.Minute)})
 	if err != nil || sent.Rows != 300 || hung.Load() != 1 {
 		t.Fatalf("%+v, %v", sent, err)
 	}
@@ -273,13 +274,16 @@ func begin(t *testing.T, f *fakeAPI, plan *Plan, n int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var accepted atomic.Int32
-	f.tell(func(string) {
-		if accepted.Add(1) == int32(n) {
+	var mu sync.Mutex
+	accepted := 0
+	f.tell(func(string) { // nobody else is answered until the run has been cut off
+		mu.Lock()
+		defer mu.Unlock()
+		if accepted++; accepted == n {
 			cancel()
 		}
 	})
-	door := f.door(5 * time.Second)
+	door := f.door(time.Minute)
 	_, err := Publish(ctx, plan, door, PublishOptions{Concurrency: 8, Patience: new(clock).patience(time.Minute)})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
@@ -294,7 +298,7 @@ func (f *fakeAPI) settle() {
 	f.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
 		f.mu.Lock()
 		idle := f.inFlight == 0
 		f.mu.Unlock()
