@@ -26,7 +26,7 @@ type workbench struct {
 
 func newWorkbench(t *testing.T, maxBytes int64) workbench {
 	t.Helper()
-	nc, err := nats.Connect(devstacktest.NATS(t).URL())
+	nc, err := nats.Connect(devstacktest.NATS(t).URL(), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

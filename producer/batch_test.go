@@ -39,7 +39,8 @@ func TestWhatAStreamSaysToABatch(t *testing.T) {
 		want           producer.Outcome
 		kind           error
 		commits, plain int
-		copies         int // in the stream
+		copies         int  // in the stream
+		silence        bool // something is never answered
 	}{
 		"stored":                               {want: producer.Stored, commits: 1, copies: n},
 		"incomplete once":                      {commit: times(1, verdict{code: 10176}), want: producer.Stored, commits: 2, copies: n},
@@ -55,13 +56,13 @@ func TestWhatAStreamSaysToABatch(t *testing.T) {
 		"out of resources":                     {commit: always(verdict{code: 10023}), single: refuseAll(10023, ""), want: producer.NotStored, commits: 1, plain: n},
 		"a write that failed":                  {commit: always(verdict{code: 10077, text: "no space left on device"}), want: producer.Unknown, kind: producer.ErrNotAcknowledged, commits: 1},
 		"what nobody knows":                    {commit: always(verdict{code: 10999}), want: producer.Unknown, kind: producer.ErrNotAcknowledged, commits: 1},
-		"stored, and the answer lost":          {commit: afterLoss(verdict{silent: true}, verdict{code: 10201}), want: producer.Stored, commits: 2, copies: n},
+		"stored, and the answer lost":          {commit: afterLoss(verdict{silent: true}, verdict{code: 10201}), want: producer.Stored, commits: 2, copies: n, silence: true},
 		"stored, and the answer garbled":       {commit: afterLoss(verdict{raw: "{"}, verdict{code: 10201}), want: producer.Stored, commits: 2, copies: n},
-		"not stored, and no answer":            {commit: afterLoss(verdict{silent: true, drop: true}, verdict{}), want: producer.Stored, commits: 2, copies: n},
-		"no answer, then full":                 {commit: afterLoss(verdict{silent: true, drop: true}, verdict{code: 10077, text: full}), single: refuseAll(10077, full), want: producer.Unknown, kind: producer.ErrNotAcknowledged, commits: 2, plain: n},
-		"stored, no answer, incomplete":        {commit: afterLoss(verdict{silent: true}, verdict{code: 10176}), want: producer.Stored, commits: 3, plain: n, copies: 2 * n},
-		"stored in part, then a repeat":        {commit: afterLoss(verdict{silent: true, part: 7}, verdict{code: 10201}), want: producer.Unknown, kind: producer.ErrNotAcknowledged, commits: 4, copies: 7},
-		"never an answer":                      {commit: always(verdict{silent: true, drop: true}), want: producer.Unknown, kind: producer.ErrNotAcknowledged, commits: 2},
+		"not stored, and no answer":            {commit: afterLoss(verdict{silent: true, drop: true}, verdict{}), want: producer.Stored, commits: 2, copies: n, silence: true},
+		"no answer, then full":                 {commit: afterLoss(verdict{silent: true, drop: true}, verdict{code: 10077, text: full}), single: refuseAll(10077, full), want: producer.Unknown, kind: producer.ErrNotAcknowledged, commits: 2, plain: n, silence: true},
+		"stored, no answer, incomplete":        {commit: afterLoss(verdict{silent: true}, verdict{code: 10176}), want: producer.Stored, commits: 3, plain: n, copies: 2 * n, silence: true},
+		"stored in part, then a repeat":        {commit: afterLoss(verdict{silent: true, part: 7}, verdict{code: 10201}), want: producer.Unknown, kind: producer.ErrNotAcknowledged, commits: 4, copies: 7, silence: true},
+		"never an answer":                      {commit: always(verdict{silent: true, drop: true}), want: producer.Unknown, kind: producer.ErrNotAcknowledged, commits: 2, silence: true},
 		"an acknowledgement of another batch":  {commit: afterLoss(verdict{raw: `{"stream":"X","seq":30,"batch":"other","count":30}`}, verdict{code: 10201}), want: producer.Stored, commits: 2, copies: n},
 		"an acknowledgement without its count": {commit: afterLoss(verdict{raw: `{"stream":"X","seq":30}`}, verdict{code: 10201}), want: producer.Stored, commits: 2, copies: n},
 	}
@@ -70,7 +71,11 @@ func TestWhatAStreamSaysToABatch(t *testing.T) {
 			t.Parallel()
 			s := newScripted(t)
 			s.onCommit, s.onPlain = one.commit, one.single
-			p := s.publisher(producer.Options{AckTimeout: 2 * time.Second})
+			opts := producer.Options{AckTimeout: patience}
+			if one.silence {
+				opts.AckTimeout = 6 * time.Second // an attempt has half of it
+			}
+			p := s.publisher(opts)
 			messages := charges("k", n, payments.LaneInteractive)
 			results := p.PublishAll(testContext(t), messages)
 			s.holds(messages, results)
@@ -121,7 +126,7 @@ func TestARepeatThatTheStreamForgot(t *testing.T) {
 		return verdict{}
 	}
 	messages := charges("k", 25, payments.LaneInteractive)
-	results := s.publisher(producer.Options{AckTimeout: time.Second}).PublishAll(testContext(t), messages)
+	results := s.publisher(producer.Options{AckTimeout: 6 * time.Second}).PublishAll(testContext(t), messages)
 	s.holds(messages, results)
 	if results[0].Outcome != producer.Stored || results[0].Sequence != 26 || len(ids) != 2 {
 		t.Errorf("%+v under %d ids; want the second copy, under an id of its own", results[0], len(ids))
@@ -272,7 +277,7 @@ func TestALateAnswerSettlesNothing(t *testing.T) {
 		s.reply(late, verdict{code: 10077, text: full}, "")
 		return verdict{}
 	}
-	p := s.publisher(producer.Options{AckTimeout: 500 * time.Millisecond})
+	p := s.publisher(producer.Options{AckTimeout: 3 * time.Second})
 	r, _ := p.Publish(testContext(t), charge("acme", "first", 100))
 	wantUnknown(t, r)
 	if r, err := p.Publish(testContext(t), charge("acme", "second", 100)); err != nil || r.Sequence != 1 {
@@ -308,7 +313,7 @@ func TestStreamsThatSayAnything(t *testing.T) {
 				}
 				return singles[rng.IntN(len(singles))]
 			}
-			p := s.publisher(producer.Options{AckTimeout: 300 * time.Millisecond})
+			p := s.publisher(producer.Options{AckTimeout: 3 * time.Second})
 			var messages []producer.Message
 			var results []producer.Result
 			for round := range 6 {

@@ -138,15 +138,20 @@ func TestAStreamThatIsAwayForAMoment(t *testing.T) {
 	if err := s.nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	nc := connect(t, s.fixture.url)
-	p := s.fixture.publisher(t, nc, producer.Options{})
+	proxy := devstacktest.NewProxy(t, s.fixture.url)
+	tried, back := make(chan struct{}), make(chan struct{})
+	listens := sync.OnceFunc(func() { close(back) })
+	defer listens()
+	proxy.OnClientData(once("HPUB", 1, devstacktest.Forward, func() { close(tried); <-back })) // the second try waits for the stream
+	p := s.fixture.publisher(t, connect(t, devstacktest.Via(t, s.fixture.url, proxy.Addr())), producer.Options{})
 	done := make(chan producer.Result, 1)
 	go func() {
 		r, _ := p.Publish(testContext(t), charge("acme", "k", 100))
 		done <- r
 	}()
-	eventually(t, "the first try", func() bool { return nc.Stats().InMsgs > 0 }) // that there is nobody
+	receive(t, tried, "a second try")
 	s.listen()
+	listens()
 	if r := receive(t, done, "the result"); r.Outcome != producer.Stored {
 		t.Errorf("%+v", r)
 	}

@@ -56,7 +56,7 @@ func fixtureOn(tb testing.TB, url string, maxBytes int64) fixture {
 	settings.StreamMaxBytes = maxBytes
 	streams := subjects.Streams(settings)
 	tb.Cleanup(func() { // their bytes are reserved
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		for _, s := range streams {
 			_ = js.DeleteStream(ctx, s.Name)
@@ -97,7 +97,7 @@ func startAgain(tb testing.TB, server *devstack.NATS) {
 
 func connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 	tb.Helper()
-	options = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(time.Millisecond, time.Millisecond), nats.ReconnectBufSize(-1)}, options...)
+	options = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(time.Millisecond, time.Millisecond), nats.ReconnectBufSize(-1), nats.Timeout(patience)}, options...)
 	nc, err := nats.Connect(url, options...)
 	if err != nil {
 		tb.Fatal(err)
@@ -107,7 +107,7 @@ func connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 }
 
 // patience bounds every wait of a test: what does not come by then never will.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // receive waits for a value, and fails the test when none comes.
 func receive[T any](tb testing.TB, ch <-chan T, what string) T {

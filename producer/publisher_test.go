@@ -194,7 +194,8 @@ func TestNotStoredWithoutAConnection(t *testing.T) {
 	server := ownNATS(t)
 	f := fixtureOn(t, server.URL(), 8<<20)
 	nc := connect(t, f.url, nats.ReconnectBufSize(8<<20)) // which would keep messages, and send them later
-	p := f.publisher(t, nc, producer.Options{})
+	const within = time.Minute                            // which nobody waits for who has no connection
+	p := f.publisher(t, nc, producer.Options{AckTimeout: within})
 	down := nc.StatusChanged(nats.RECONNECTING)
 	server.Stop()
 	receive(t, down, "the loss of the connection")
@@ -205,7 +206,7 @@ func TestNotStoredWithoutAConnection(t *testing.T) {
 	for _, r := range p.PublishAll(testContext(t), charges("k", 3000, payments.LaneInteractive)) {
 		wantNotStored(t, r, true, "no connection")
 	}
-	if took := time.Since(began); took > producer.DefaultAckTimeout/2 {
+	if took := time.Since(began); took > within/2 {
 		t.Errorf("it took %v to say that there is no connection", took)
 	}
 	if nc.Stats().OutMsgs != before {
@@ -322,13 +323,13 @@ func TestUnknownWhenNobodyAnswers(t *testing.T) {
 		}
 	})
 	t.Run("and others wait for room", func(t *testing.T) {
-		p := silent.publisher(t, nc, producer.Options{MaxQueue: 1, AckTimeout: 500 * time.Millisecond})
+		p := silent.publisher(t, nc, producer.Options{MaxQueue: 1, AckTimeout: patience})
 		first := make(chan producer.Result, 1)
 		go func() {
 			r, _ := p.Publish(testContext(t), charge("acme", "k1", 100))
 			first <- r
 		}()
-		receive(t, arrived, "the message")
+		unanswered := receive(t, arrived, "the message")
 		ctx, cancel := context.WithCancelCause(testContext(t))
 		second := make(chan producer.Result, 1)
 		go func() {
@@ -342,6 +343,9 @@ func TestUnknownWhenNobodyAnswers(t *testing.T) {
 		wantNotStored(t, r, true, "before the message was sent")
 		if !errors.Is(r.Err, producer.ErrNotSent) || !errors.Is(r.Err, why) {
 			t.Errorf("%v; want ErrNotSent and the cause", r.Err)
+		}
+		if err := unanswered.Respond([]byte("nothing that says what became of it")); err != nil {
+			t.Fatal(err)
 		}
 		wantUnknown(t, receive(t, first, "the first result"))
 		select {
@@ -512,8 +516,12 @@ func TestPublishAllInBatches(t *testing.T) {
 				if want != producer.Stored {
 					continue
 				}
+				if i%97 != 0 {
+					continue
+				}
 				s, err := f.js.Stream(testContext(t), stream)
-				if i%97 != 0 || err != nil {
+				if err != nil {
+					t.Error(err)
 					continue
 				}
 				there, err := s.GetMsg(testContext(t), r.Sequence)

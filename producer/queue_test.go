@@ -117,7 +117,7 @@ func TestBothLanesAtOnce(t *testing.T) {
 	}
 	messages := append(charges("first", 2500, payments.LaneInteractive), charges("then", 2500, payments.LaneBulk)...)
 	done := make(chan []producer.Result, 1)
-	p := s.publisher(producer.Options{})
+	p := s.publisher(producer.Options{AckTimeout: 2 * patience})
 	go func() { done <- p.PublishAll(testContext(t), messages) }()
 	eventually(t, "the bulk lane's messages", func() bool { return s.fixture.count(t, bulk) == 2500 })
 	close(s.gate)
@@ -136,7 +136,7 @@ func TestWhoIsQueuedMayLeave(t *testing.T) {
 	t.Parallel()
 	s := newScripted(t)
 	s.gate = make(chan struct{})
-	p := s.publisher(producer.Options{})
+	p := s.publisher(producer.Options{AckTimeout: 2 * patience})
 	publish := func(ctx context.Context, key string) <-chan producer.Result {
 		done := make(chan producer.Result, 1)
 		go func() {
@@ -176,7 +176,7 @@ func TestCloseFlushesWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	s := newScripted(t)
 	s.gate = make(chan struct{})
-	p := s.publisher(producer.Options{MaxQueue: 200})
+	p := s.publisher(producer.Options{MaxQueue: 200, AckTimeout: 2 * patience})
 	done := make(chan []producer.Result, 4)
 	publish := func(name string, n int) {
 		go func() { done <- p.PublishAll(testContext(t), charges(name, n, payments.LaneInteractive)) }()
@@ -225,7 +225,7 @@ func TestCloseWaitsForALoneMessage(t *testing.T) {
 	t.Parallel()
 	s := newScripted(t)
 	s.gate = make(chan struct{})
-	p := s.publisher(producer.Options{})
+	p := s.publisher(producer.Options{AckTimeout: 2 * patience})
 	done := make(chan producer.Result, 1)
 	go func() {
 		r, _ := p.Publish(testContext(t), charge("acme", "lone", 100))

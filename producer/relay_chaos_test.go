@@ -76,7 +76,7 @@ func TestRelaysUnderFire(t *testing.T) {
 			})
 			url := devstacktest.Via(t, f.url, proxy.Addr())
 			opts := quick()
-			opts.MaxQueue, opts.MaxGroup, opts.AckTimeout = 200, 60, time.Second
+			opts.MaxQueue, opts.MaxGroup, opts.AckTimeout = 200, 60, 10*time.Second
 			first := f.relay(t, outbox, connect(t, url), opts)
 			second := f.relay(t, outbox, connect(t, url), opts)
 			running(t, first)

@@ -346,6 +346,20 @@ func TestIntentsOutliveARestartOfNATS(t *testing.T) {
 	mu.Unlock()
 }
 
+// sharedOutbox is the outbox of one of two relays, neither of which is given anything before the other has asked.
+type sharedOutbox struct {
+	*memoryOutbox
+	both  *sync.WaitGroup
+	asked sync.Once
+}
+
+func (o *sharedOutbox) Pending(ctx context.Context, limit int, hold time.Duration) ([]payments.OutboxItem, error) {
+	items, err := o.memoryOutbox.Pending(ctx, limit, hold)
+	o.asked.Do(o.both.Done)
+	o.both.Wait()
+	return items, err
+}
+
 // TestTwoRelaysShareAnOutbox: whoever is given an item sends it, and nobody else.
 func TestTwoRelaysShareAnOutbox(t *testing.T) {
 	t.Parallel()
@@ -356,13 +370,15 @@ func TestTwoRelaysShareAnOutbox(t *testing.T) {
 	opts.MaxGroup, opts.MaxQueue = 50, 100 // so that neither can have everything
 	var mu sync.Mutex
 	var sent [2]int
+	var both sync.WaitGroup
+	both.Add(len(sent))
 	for i := range sent {
 		opts.Observer.Sent = func(_ string, n int, _ time.Duration) {
 			mu.Lock()
 			defer mu.Unlock()
 			sent[i] += n
 		}
-		running(t, f.relay(t, outbox, connect(t, f.url), opts))
+		running(t, f.relay(t, &sharedOutbox{memoryOutbox: outbox, both: &both}, connect(t, f.url), opts))
 	}
 	if err := outbox.await(testContext(t), func(o *memoryOutbox) bool { return len(o.rows) == 0 }); err != nil {
 		t.Fatal(err)

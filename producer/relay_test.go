@@ -46,7 +46,7 @@ func running(tb testing.TB, r *producer.Relay) (stop func()) {
 }
 
 func quick() producer.RelayOptions {
-	return producer.RelayOptions{IdleMin: 5 * time.Millisecond, IdleMax: 20 * time.Millisecond, RetryBase: 5 * time.Millisecond, RetryCap: 20 * time.Millisecond, AckTimeout: 5 * time.Second}
+	return producer.RelayOptions{IdleMin: 5 * time.Millisecond, IdleMax: 20 * time.Millisecond, RetryBase: 5 * time.Millisecond, RetryCap: 20 * time.Millisecond, AckTimeout: 30 * time.Second}
 }
 
 // bodies counts what a stream holds, by body.
@@ -312,10 +312,11 @@ func TestRunRelaysOffersAndPolls(t *testing.T) {
 	if n := f.count(t, f.subjects.StreamEvents()); n != 1100 {
 		t.Errorf("%d events are stored, want 1100", n)
 	}
-	if mu.Lock(); sent != 1100 || deepest == 0 {
-		t.Errorf("observed %d sent, depth %d", sent, deepest)
-	}
-	mu.Unlock()
+	eventually(t, "the observer's word of everything", func() bool { // which comes after the last item is let go of
+		mu.Lock()
+		defer mu.Unlock()
+		return sent == 1100 && deepest > 0
+	})
 	if err := r.Run(testContext(t)); err == nil {
 		t.Error("a second Run beside the first was let in")
 	}
@@ -484,7 +485,7 @@ func TestTheFinalPass(t *testing.T) {
 	f := newFixture(t)
 	outbox := newOutbox()
 	opts := quick()
-	opts.IdleMin, opts.IdleMax = time.Hour, time.Hour
+	opts.IdleMin, opts.IdleMax, opts.FinalTimeout = time.Hour, time.Hour, patience
 	r := f.relay(t, outbox, connect(t, f.url), opts)
 	stop := running(t, r)
 	if err := r.WaitEmpty(testContext(t)); err != nil {
