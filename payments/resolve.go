@@ -50,6 +50,9 @@ type Decision struct {
 	As Status
 	// PaymentIntent is what was charged at Stripe, pi_…: for succeeded alone, and required there while the payment has none.
 	PaymentIntent string
+	// AmountCaptured is how much of the amount was taken, in minor units, 1 to the amount: for succeeded alone; 0: what Stripe has shown of that very
+	// PaymentIntent, else all of it.
+	AmountCaptured int64
 }
 
 // Resolve says what a person's decision makes of a payment, or why it must not be: because it could charge twice, or lose a charge. waiting
@@ -74,6 +77,9 @@ func Resolve(p Payment, d Decision, op Operation, now time.Time) (Transition, er
 		return Transition{}, refused(p, as, why)
 	}
 	if err := checkCharged(p, d); err != nil {
+		return Transition{}, err
+	}
+	if err := checkCaptured(p, d); err != nil {
 		return Transition{}, err
 	}
 	t := Transition{Status: as, Reason: ReasonResolved + ": " + reason}

@@ -1,6 +1,9 @@
 package payments
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // paymentIntentMax is how long the id of a PaymentIntent is at most, in bytes.
 const paymentIntentMax = 255
@@ -36,17 +39,43 @@ func checkCharged(p Payment, d Decision) error {
 	return nil
 }
 
-// chargedBy is the PaymentIntent that a person says was charged: all of the amount, unless Stripe has said how much was taken of that very one.
+// checkCaptured says what is wrong with the amount of a decision. What Stripe has shown to be taken, or given back, was taken.
+func checkCaptured(p Payment, d Decision) error {
+	least := p.AmountRefunded
+	if names(p, d) {
+		least = max(least, p.AmountCaptured)
+	}
+	invalid := func(text string) error { return &Error{Code: CodeInvalid, Field: "amount_captured", Message: text} }
+	switch {
+	case d.AmountCaptured == 0:
+		return nil
+	case d.As != StatusSucceeded:
+		return invalid("goes with succeeded alone: leave it out")
+	case d.AmountCaptured < 1 || d.AmountCaptured > p.Amount:
+		return invalid(fmt.Sprintf("must be in minor units, from 1 to %d, which is all of it", p.Amount))
+	case d.AmountCaptured < least:
+		return invalid(fmt.Sprintf("must be at least %d, which Stripe has shown to be taken", least))
+	}
+	return nil
+}
+
+// names reports whether a decision is about the PaymentIntent that Stripe has named.
+func names(p Payment, d Decision) bool {
+	return p.StripePaymentIntent != "" && (d.PaymentIntent == "" || d.PaymentIntent == p.StripePaymentIntent)
+}
+
+// chargedBy is the PaymentIntent that a person says was charged: by as much as the person says, else all of the amount, unless Stripe has said how much
+// was taken of that very one.
 func chargedBy(p Payment, d Decision) *PaymentIntent {
 	pi := &PaymentIntent{ID: d.PaymentIntent, Status: StripeSucceeded, AmountReceived: p.Amount}
-	if pi.ID == "" {
-		pi.ID = p.StripePaymentIntent
-	}
-	if pi.ID == p.StripePaymentIntent {
-		pi.LatestCharge = p.StripeCharge
+	if names(p, d) {
+		pi.ID, pi.LatestCharge = p.StripePaymentIntent, p.StripeCharge
 		if p.AmountCaptured > 0 {
 			pi.AmountReceived = p.AmountCaptured
 		}
+	}
+	if d.AmountCaptured > 0 {
+		pi.AmountReceived = d.AmountCaptured
 	}
 	return pi
 }

@@ -44,6 +44,42 @@ func TestSucceededByHandNamesWhatWasCharged(t *testing.T) {
 	}
 }
 
+// TestAPersonSaysHowMuchWasCaptured: after a partial capture it is less than all, never more, and never less than Stripe has shown.
+func TestAPersonSaysHowMuchWasCaptured(t *testing.T) {
+	t.Parallel()
+	unknown := Payment{Intent: Intent{Amount: 9900}, Status: StatusUnknown, InDoubt: true}
+	shown := Payment{Intent: Intent{Amount: 9900}, Status: StatusNeedsReview, InDoubt: true, StripePaymentIntent: "pi_1", AmountCaptured: 5000}
+	for name, c := range map[string]struct {
+		p      Payment
+		d      Decision
+		want   int64
+		refuse string
+	}{
+		"all of it":                   {unknown, Decision{As: StatusSucceeded, PaymentIntent: "pi_2"}, 9900, ""},
+		"a part":                      {unknown, Decision{As: StatusSucceeded, PaymentIntent: "pi_2", AmountCaptured: 1}, 1, ""},
+		"the whole, said":             {unknown, Decision{As: StatusSucceeded, PaymentIntent: "pi_2", AmountCaptured: 9900}, 9900, ""},
+		"too much":                    {unknown, Decision{As: StatusSucceeded, PaymentIntent: "pi_2", AmountCaptured: 9901}, 0, "from 1 to 9900"},
+		"less than nothing":           {unknown, Decision{As: StatusSucceeded, PaymentIntent: "pi_2", AmountCaptured: -1}, 0, "from 1 to 9900"},
+		"less than Stripe has shown":  {shown, Decision{As: StatusSucceeded, AmountCaptured: 4999}, 0, "at least 5000"},
+		"more than Stripe has shown":  {shown, Decision{As: StatusSucceeded, PaymentIntent: "pi_1", AmountCaptured: 6000}, 6000, ""},
+		"of another than Stripe's":    {shown, Decision{As: StatusSucceeded, PaymentIntent: "pi_2", AmountCaptured: 100}, 100, ""},
+		"of what was not charged":     {shown, Decision{As: StatusUnknown, AmountCaptured: 100}, 0, "leave it out"},
+		"less than what was refunded": {Payment{Intent: unknown.Intent, Status: StatusUnknown, AmountRefunded: 70}, Decision{As: StatusSucceeded, PaymentIntent: "pi_2", AmountCaptured: 60}, 0, "at least 70"},
+	} {
+		got, err := Resolve(c.p, c.d, someone, testNow)
+		if c.refuse != "" {
+			var e *Error
+			if !errors.As(err, &e) || e.Code != CodeInvalid || e.Field != "amount_captured" || !strings.Contains(e.Message, c.refuse) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || got.Object == nil || got.Object.AmountReceived != c.want {
+			t.Errorf("%s: %+v, %v", name, got.Object, err)
+		}
+	}
+}
+
 // TestASuccessIsHeldAgainstStripe: what was said to be charged and was not, or another charge of it, is noticed when Stripe is listed.
 func TestASuccessIsHeldAgainstStripe(t *testing.T) {
 	t.Parallel()
