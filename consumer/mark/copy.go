@@ -65,7 +65,7 @@ func (c *Copy) read(ctx context.Context) (*payments.Mark, uint64, error) {
 
 // Put writes a mark, never over one that has come further. It returns the copy as it is then.
 func (c *Copy) Put(ctx context.Context, m payments.Mark) (*payments.Mark, error) {
-	return c.write(ctx, func(there *payments.Mark) *payments.Mark {
+	return c.write(ctx, nil, func(there *payments.Mark) *payments.Mark {
 		switch {
 		case there == nil, there.Accepted < m.Accepted: // the bucket itself was restored from a backup
 			return &m
@@ -79,7 +79,13 @@ func (c *Copy) Put(ctx context.Context, m payments.Mark) (*payments.Mark, error)
 // Accept writes a mark that the database is to have from now on, and that is further than any: its counter is higher than m's and the copy's. It
 // counts for everybody, also for those who remember a copy that is gone. m.At is the time of now, by PostgreSQL's clock.
 func (c *Copy) Accept(ctx context.Context, m payments.Mark) (*payments.Mark, error) {
-	return c.write(ctx, func(there *payments.Mark) *payments.Mark {
+	return c.AcceptWhile(ctx, m, nil)
+}
+
+// AcceptWhile is Accept by somebody who may have lost the right to it: still is asked after the copy was read, and a copy that was written since is
+// not written over before it was asked again. Its error is returned as it is.
+func (c *Copy) AcceptWhile(ctx context.Context, m payments.Mark, still func() error) (*payments.Mark, error) {
+	return c.write(ctx, still, func(there *payments.Mark) *payments.Mark {
 		next := m
 		next.Counter, next.Accepted = next.Counter+1, m.At.UnixMicro()
 		if there != nil {
@@ -92,8 +98,8 @@ func (c *Copy) Accept(ctx context.Context, m payments.Mark) (*payments.Mark, err
 // writesMax is how often a write begins anew because somebody else has written meanwhile.
 const writesMax = 20
 
-// write puts what change makes of the copy, nil: it stays.
-func (c *Copy) write(ctx context.Context, change func(*payments.Mark) *payments.Mark) (*payments.Mark, error) {
+// write puts what change makes of the copy, nil: it stays. still, when set, is asked between reading and writing.
+func (c *Copy) write(ctx context.Context, still func() error, change func(*payments.Mark) *payments.Mark) (*payments.Mark, error) {
 	kv, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -106,6 +112,11 @@ func (c *Copy) write(ctx context.Context, change func(*payments.Mark) *payments.
 		next := change(there)
 		if next == nil {
 			return there, nil
+		}
+		if still != nil {
+			if err := still(); err != nil {
+				return nil, err
+			}
 		}
 		data, err := json.Marshal(entry{next.SystemID, next.Timeline, next.Counter, next.At, next.Accepted})
 		if err != nil {

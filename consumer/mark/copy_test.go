@@ -2,6 +2,7 @@ package mark_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -115,6 +116,28 @@ func TestCopyNeverGoesBack(t *testing.T) {
 	third, err := b.copy().Accept(t.Context(), m)
 	if err != nil || third.Counter != 8 || third.Accepted <= second.Accepted {
 		t.Errorf("%+v, %v", third, err)
+	}
+}
+
+// TestAcceptanceByWhoeverHasLostTheRight: between reading the copy and writing it somebody else has accepted, and the database goes by that.
+func TestAcceptanceByWhoeverHasLostTheRight(t *testing.T) {
+	t.Parallel()
+	b := newBucket(t)
+	m := payments.Mark{SystemID: "1", Timeline: 1, Counter: 7, At: time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)}
+	var other *payments.Mark
+	lost := errors.New("somebody else has it")
+	got, err := b.copy().AcceptWhile(t.Context(), m, func() (err error) {
+		if other != nil {
+			return lost
+		}
+		other, err = b.copy().Accept(t.Context(), m)
+		return err
+	})
+	if got != nil || !errors.Is(err, lost) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if n, accepted := b.read(); other == nil || n != other.Counter || accepted != other.Accepted {
+		t.Errorf("the copy is at %d, %d; want %+v", n, accepted, other)
 	}
 }
 

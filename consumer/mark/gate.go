@@ -132,7 +132,7 @@ func (g *Gate) newest(ctx context.Context) (known *payments.Mark, certain bool) 
 	return g.known, true
 }
 
-// remember notes a mark that this process has made.
+// remember notes a mark that this process has made, or seen in the database.
 func (g *Gate) remember(m payments.Mark) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -108,6 +108,11 @@ func (k *Keeper) Look(ctx context.Context) error {
 	case v.Holds():
 		k.Gate.set(v.Explain())
 	case k.Gate.open(closes):
+		if known != nil && database.Counted { // also what others have counted and could not copy, while NATS is away
+			seen := database.Mark
+			seen.Accepted = known.Accepted
+			k.Gate.remember(seen)
+		}
 		if worked || v == payments.MarkBegins {
 			return k.count(ctx, database, known)
 		}
@@ -124,11 +129,14 @@ func (k *Keeper) back(worked bool) {
 	}
 }
 
-// promoted rewinds the last moments by itself.
+// promoted rewinds the last moments by itself. A mark that lies ahead was written by another primary's clock.
 func (k *Keeper) promoted(ctx context.Context, database payments.MarkState, known *payments.Mark) error {
 	since := known.At
 	if database.At.Before(since) {
 		since = database.At
+	}
+	if database.Now.Before(since) {
+		since = database.Now
 	}
 	r, began, err := k.Store.BeginRewind(ctx, since.Add(-payments.RewindMargin), payments.Operation{Actor: Actor, Reason: "PostgreSQL has begun a new timeline"})
 	if began {

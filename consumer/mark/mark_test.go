@@ -241,6 +241,31 @@ func TestGateWithoutAnswers(t *testing.T) {
 	k.wants("behind its mark")
 }
 
+// TestOthersCountWhileNATSIsAway: a process that does nothing itself remembers how far the others have come, although none of them can copy it, and sees a
+// restore.
+func TestOthersCountWhileNATSIsAway(t *testing.T) {
+	t.Parallel()
+	k := newKept(t)
+	k.look()
+	idle, keeper := k.process(k.db)
+	if err := keeper.Look(t.Context()); err != nil || idle.Held() != "" {
+		t.Fatalf("%q, %v", idle.Held(), err)
+	}
+	idle.Use(mark.NewCopy(brokenJetStream{k.js}, k.name))
+	k.db.set(func(d *database) { d.state.Counter = 200 })
+	if err := keeper.Look(t.Context()); err != nil || idle.Held() != "" {
+		t.Fatalf("%q, %v", idle.Held(), err)
+	}
+	k.db.set(func(d *database) { d.state.Counter = 150 })
+	idle.Connected(t.Context(), k.db.Mark)
+	if got := idle.Held(); !strings.Contains(got, "behind its mark") {
+		t.Errorf("a new connection: %q", got)
+	}
+	if err := keeper.Look(t.Context()); err != nil || !strings.Contains(idle.Held(), "behind its mark") {
+		t.Errorf("the next look: %q, %v", idle.Held(), err)
+	}
+}
+
 // brokenJetStream answers for no bucket.
 type brokenJetStream struct{ jetstream.JetStream }
 
@@ -277,6 +302,18 @@ func TestPromotionAndRewind(t *testing.T) {
 	k.db.set(func(d *database) { d.state.Timeline = 3 })
 	k.gate.Connected(t.Context(), k.db.Mark)
 	k.wants("a new timeline")
+}
+
+// TestPromotionByAClockThatIsBehind: marks that the old primary has dated ahead of the new one's time keep no rewind from beginning.
+func TestPromotionByAClockThatIsBehind(t *testing.T) {
+	t.Parallel()
+	k := newKept(t)
+	k.look()
+	k.db.set(func(d *database) { d.state.Timeline, d.state.Now = 2, d.state.Now.Add(-time.Hour) })
+	k.look()
+	if k.db.begun != 1 || !k.db.since.Equal(k.db.state.Now.Add(-payments.RewindMargin)) {
+		t.Errorf("%d rewinds since %s, now is %s", k.db.begun, k.db.since, k.db.state.Now)
+	}
 }
 
 // TestKeeperLooksOnceMore when it is told to stop: what was done on the way to the end is marked.

@@ -49,8 +49,8 @@ type Config struct {
 	Tenants   func(ctx context.Context) ([]string, error)
 	JetStream jetstream.JetStream
 	Subjects  schema.Subjects
-	// Accept writes the copy of the mark anew, further than any, and returns its counter.
-	Accept func(ctx context.Context, m payments.Mark) (counter int64, err error)
+	// Accept writes the copy of the mark anew, further than any, and returns its counter; still is asked right before it is written.
+	Accept func(ctx context.Context, m payments.Mark, still func() error) (counter int64, err error)
 	Clock  payments.Clock
 	// Settle is how long a rewind waits at first: longer than anybody may have been given the right to send for.
 	Settle   time.Duration
@@ -276,15 +276,22 @@ func (r *Runner) ways(ctx context.Context) ([]string, error) {
 	return ways, nil
 }
 
-// accept marks the database anew: the copy first, so that a process that dies in between leaves a rewind that goes on.
+// accept marks the database anew: the copy first, so that a process that dies in between leaves a rewind that goes on. One that slept, and whose rewind
+// somebody else has completed, must not write a copy that is further than the database: that would hold everybody.
 func (r *Runner) accept(ctx context.Context, job payments.Rewind) (payments.Rewind, error) {
 	state, err := r.Store.Mark(ctx)
 	if err != nil {
 		return job, err
 	}
 	state.Mark.At = state.Now
-	counter, err := r.Accept(ctx, state.Mark)
-	if err != nil {
+	counter, err := r.Accept(ctx, state.Mark, func() (err error) {
+		job, err = r.Store.GoOn(ctx, job, r.Hold)
+		return err
+	})
+	switch {
+	case payments.TicketLost(err):
+		return job, err
+	case err != nil:
 		return job, payments.Errorf(payments.CodeUnavailable, "the copy of the mark could not be written: %w", err)
 	}
 	ended, err := r.Store.FinishRewind(ctx, job, payments.RewindCompleted, counter)

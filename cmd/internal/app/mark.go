@@ -49,8 +49,8 @@ func NewRewinds(store *postgres.Store, gateway rewind.Stripe, js jetstream.JetSt
 		}
 		return own, err
 	}
-	c.Accept = func(ctx context.Context, m payments.Mark) (int64, error) {
-		accepted, err := copied.Accept(ctx, m)
+	c.Accept = func(ctx context.Context, m payments.Mark, still func() error) (int64, error) {
+		accepted, err := copied.AcceptWhile(ctx, m, still)
 		if err != nil {
 			return 0, err
 		}
