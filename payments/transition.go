@@ -23,6 +23,7 @@ const (
 	ReasonInvalidRequest  = "invalid_request"
 	ReasonDisagrees       = "stripe_disagrees"
 	ReasonSeveral         = "several_payment_intents"
+	ReasonTaken           = "payment_intent_taken" // a person has said that its PaymentIntent paid for another payment
 	ReasonUnknownStatus   = "unknown_stripe_status"
 	ReasonExpired         = "expired"
 	ReasonStripeCanceled  = "canceled_at_stripe"
@@ -79,6 +80,19 @@ type Delay struct {
 
 // RetryAfterMax bounds what a Retry-After header may ask for: a wrong one must not put a payment to sleep for years.
 const RetryAfterMax = time.Hour
+
+// ErrTaken: a person has said that the PaymentIntent which evidence shows paid for another payment, so that a payment which has ended is left as it is.
+var ErrTaken = Errorf(CodeInvalid, "a person has given its PaymentIntent to another payment")
+
+// Taken is what becomes of a payment whose PaymentIntent a person has given to another one (owner; "" where this tenant must not know of it): Stripe
+// says one thing and a person another, and one charge must not pay for two orders.
+func (t Transition) Taken(owner string) Transition {
+	reason := ReasonTaken
+	if owner != "" {
+		reason += ": by " + owner
+	}
+	return review(reason, t.Object)
+}
 
 // Quiet reports whether a transition would tell nobody anything new, so that it leaves no timeline entry and no event. The row and the ticket are
 // written all the same: InDoubt, AbsentAt and Rounds must be stored, or absence would never be proven.

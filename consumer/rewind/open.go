@@ -137,8 +137,11 @@ func (r *Runner) settled(ctx context.Context, p payments.Payment, o payments.Obs
 		}
 		return stays, nil
 	})
-	if err == errWorkedOn {
+	switch {
+	case err == errWorkedOn:
 		return "", false, nil // it is looked up like the others
+	case errors.Is(err, payments.ErrTaken):
+		return string(payments.StatusSucceeded) + " " + payments.ReasonTaken, false, nil
 	}
 	return disagrees, err == nil && done.Sequence > 0, err
 }

@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,22 @@ func (s oneStore) Evidence(_ context.Context, _ string, _ payments.ID, decide fu
 	}
 	*s.moved = t
 	return payments.Recorded{Payment: s.p, Sequence: 1}, nil
+}
+
+// takenStore has a payment whose PaymentIntent a person has given to another one.
+type takenStore struct{ Store }
+
+func (takenStore) Evidence(context.Context, string, payments.ID, func(payments.Payment) (payments.Transition, error)) (payments.Recorded, error) {
+	return payments.Recorded{}, payments.ErrTaken
+}
+
+// TestWhatAPersonHasGivenAwayDisagrees: it is counted for a person to look at, and the rewind goes on.
+func TestWhatAPersonHasGivenAwayDisagrees(t *testing.T) {
+	t.Parallel()
+	r := Runner{Config: Config{Clock: still{}, Store: takenStore{}}}
+	if disagrees, changed, err := r.settled(t.Context(), payments.Payment{}, payments.Observation{}, correctEnded); err != nil || changed || !strings.Contains(disagrees, payments.ReasonTaken) {
+		t.Errorf("%q, changed %t, %v", disagrees, changed, err)
+	}
 }
 
 // TestUnread: a trouble of Stripe's, or of ours, is tried again; what lies in one payment alone holds nobody up.

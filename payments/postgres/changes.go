@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,7 +13,7 @@ import (
 // queueChanges adds the statements that write changes, sorted by key, and collects the messages that the commit wants sent. now is the
 // store's time.
 func (s *Store) queueChanges(b *pgx.Batch, changes []*change, now time.Time, messages *[]payments.OutboxItem) error {
-	if err := queuePayments(b, changes); err != nil {
+	if err := queuePayments(b, changes, now); err != nil {
 		return err
 	}
 	queueTickets(b, changes)
@@ -29,13 +30,13 @@ func (s *Store) queueChanges(b *pgx.Batch, changes []*change, now time.Time, mes
 	return nil
 }
 
-func queuePayments(b *pgx.Batch, changes []*change) error {
+func queuePayments(b *pgx.Batch, changes []*change, now time.Time) error {
 	n := len(changes)
 	tenants, ids := keyArrays(changedKeys(changes))
 	statuses, reasons, failures, intents, charges := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	captured, sequences, tries, rounds, inDoubt := make([]int64, n), make([]int64, n), make([]int32, n), make([]int32, n), make([]bool, n)
 	absent, finalized := make([]*time.Time, n), make([]*time.Time, n)
-	tokens, updated, cleared := make([][]byte, n), make([]time.Time, n), make([]bool, n)
+	tokens, updated, cleared, adopts := make([][]byte, n), make([]time.Time, n), make([]bool, n), make([]bool, n)
 	for i, c := range changes {
 		p := c.after
 		var err error
@@ -44,8 +45,11 @@ func queuePayments(b *pgx.Batch, changes []*change) error {
 		}
 		statuses[i], reasons[i], intents[i], charges[i] = string(p.Status), p.Reason, p.StripePaymentIntent, p.StripeCharge
 		captured[i], sequences[i], tries[i], rounds[i], inDoubt[i] = p.AmountCaptured, p.Sequence, int32(p.Tries), int32(p.Rounds), p.InDoubt
-		cleared[i], absent[i] = c.clearSubmit, nullable(p.AbsentAt)
+		cleared[i], adopts[i], absent[i] = c.clearSubmit, c.adopts, nullable(p.AbsentAt)
 		finalized[i], tokens[i], updated[i] = nullable(p.FinalizedAt), tokenParam(c.token), p.UpdatedAt
+	}
+	if slices.Contains(adopts, true) {
+		b.Queue(query("refuse_taken"), tenants, ids, intents, adopts, now)
 	}
 	b.Queue(query("write_payments"), tenants, ids, statuses, reasons, failures, intents, charges, captured, inDoubt, cleared, absent,
 		tries, rounds, sequences, tokens, updated, finalized)

@@ -20,10 +20,31 @@ const correctedFrom = "corrected_from_"
 // replaced by one that nobody has, so that a late owner changes nothing. decide must not call anybody; it may run more than once.
 //
 // Evidence that tells nothing new about a payment that nobody has to act on writes nothing. A final payment moves only to succeeded; the
-// reason is then corrected_from_<status>. CodeNotFound; CodeInternal for any other move that the state machine does not have; and whatever
-// decide returns.
+// reason is then corrected_from_<status>. Where a person has given the PaymentIntent to another payment a person decides: payments.ErrTaken for a
+// final one. CodeNotFound; CodeInternal for any other move that the state machine does not have; and whatever decide returns.
 func (s *Store) Evidence(ctx context.Context, tenantID string, id payments.ID, decide func(payments.Payment) (payments.Transition, error)) (payments.Recorded, error) {
-	return s.evidence(ctx, tenantID, id, func(p payments.Payment, _ time.Time) (payments.Transition, error) { return decide(p) }, beside{})
+	var adopted payments.Transition
+	done, err := s.evidence(ctx, tenantID, id, func(p payments.Payment, _ time.Time) (t payments.Transition, err error) {
+		adopted, err = decide(p)
+		return adopted, err
+	}, beside{})
+	if !violates(err, intentTaken) {
+		return done, err
+	}
+	owner, err := s.takenFrom(ctx, key{tenantID, id}, adopted)
+	if err != nil {
+		return done, err
+	}
+	return s.evidence(ctx, tenantID, id, func(p payments.Payment, _ time.Time) (payments.Transition, error) {
+		t, err := decide(p)
+		if err != nil || t.Object == nil || t.Object.ID != adopted.Object.ID {
+			return t, err
+		}
+		if p.Status.Final() {
+			return t, payments.ErrTaken
+		}
+		return t.Taken(owner), nil
+	}, beside{})
 }
 
 // beside is what else a transaction of Evidence does; nil: nothing.

@@ -18,10 +18,37 @@ func (s *Store) Record(ctx context.Context, r payments.Recording) (payments.Reco
 		return payments.Recorded{}, payments.Errorf(payments.CodeInternal, "a transition that sends at once is not recorded")
 	}
 	done, err := s.records.Do(ctx, &r) // by pointer: a Recording is large, and is handed on often
+	if violates(err, intentTaken) {
+		done, err = s.recordTaken(ctx, r)
+	}
 	if err != nil {
 		return payments.Recorded{}, translate(err)
 	}
 	return *done, nil
+}
+
+// recordTaken leaves to a person a payment whose PaymentIntent a person has given to another one.
+func (s *Store) recordTaken(ctx context.Context, r payments.Recording) (*payments.Recorded, error) {
+	owner, err := s.takenFrom(ctx, claimKey(&r.Claim), r.Transition)
+	if err != nil {
+		return nil, err
+	}
+	r.Transition = r.Transition.Taken(owner)
+	return s.records.Do(ctx, &r)
+}
+
+// takenFrom tells loudly who has the PaymentIntent of a payment, and returns the owner if that is of the same tenant.
+func (s *Store) takenFrom(ctx context.Context, k key, t payments.Transition) (same string, err error) {
+	owner, _, err := s.intentOwner(ctx, t.Object.ID)
+	if err != nil {
+		return "", err
+	}
+	s.opts.Logger.Error("a person has given the PaymentIntent of a payment to another one: one charge would pay for both, and a person must look at them",
+		"payment", k.id.String(), "tenant", k.tenant, "payment_intent", t.Object.ID, "other_payment", owner.id.String(), "other_tenant", owner.tenant)
+	if owner.tenant == k.tenant {
+		same = owner.id.String()
+	}
+	return same, nil
 }
 
 // recording is what one flush of Record knows.
@@ -29,6 +56,7 @@ type recording struct {
 	batch   []*payments.Recording
 	ends    []*change // for recordings that end their tickets, made beforehand: those are deleted as they are found
 	now     time.Time
+	named   bool                   // a person has named a PaymentIntent, at some time
 	held    map[key]payments.Token // the claims' tokens that stood in their tickets, which are locked or deleted
 	rows    map[key]*row           // the payments of the other claims, as they are now
 	changes []*change
@@ -98,7 +126,7 @@ func (s *Store) claimTickets(ctx context.Context, tx *transaction, f *recording)
 	if len(staying.ids) > 0 {
 		b.Queue(query("lock_tickets"), staying.tenants, staying.ids, staying.tokens, payments.SabotageNoTokenCheck).Query(f.found)
 	}
-	b.Queue(query("clock"), s.now()).QueryRow(func(r pgx.Row) error { return r.Scan(&f.now) })
+	b.Queue(query("record_clock"), s.now()).QueryRow(func(r pgx.Row) error { return r.Scan(&f.now, &f.named) })
 	err := tx.send(ctx, b)
 	f.now = f.now.UTC()
 	return err
@@ -195,6 +223,7 @@ func (s *Store) decideRecords(f *recording) {
 				continue
 			}
 			writer[k] = i
+			c.adopts = c.adopts && f.named
 			f.changes = append(f.changes, c)
 			f.results[i].Value = recorded(c)
 		case there && !r.Claim.Token.IsZero() && stored.lastToken == r.Claim.Token:

@@ -11,15 +11,36 @@ import (
 )
 
 // Resolve records a person's decision about a payment, with its line in the audit, in one transaction. The open dead letter of a payment that is final
-// then is settled with it. CodeNotFound; CodeInvalid as payments.Resolve, and while a rewind is running.
+// then is settled with it. CodeNotFound; CodeInvalid as payments.Resolve, while a rewind is running, and for a PaymentIntent that another payment has.
 func (s *Store) Resolve(ctx context.Context, tenantID string, id payments.ID, d payments.Decision, op payments.Operation) (payments.Recorded, error) {
+	n, err := s.nameIntent(ctx, tenantID, id, d)
+	if err != nil {
+		return payments.Recorded{}, err
+	}
+	done, err := s.resolve(ctx, tenantID, id, d, op, n)
+	if err != nil {
+		s.releaseIntent(ctx, n)
+	}
+	return done, err
+}
+
+func (s *Store) resolve(ctx context.Context, tenantID string, id payments.ID, d payments.Decision, op payments.Operation, n *named) (payments.Recorded, error) {
 	var before payments.Status
 	// By the store's time, as tickets are given: the clock of whoever decides may be wrong, and a payment that a worker has would look free.
 	decide := func(p payments.Payment, now time.Time) (payments.Transition, error) {
 		before = p.Status
+		if !n.stands(p, d) {
+			return payments.Transition{}, n.meanwhile()
+		}
 		return payments.Resolve(p, d, op, now)
 	}
-	return s.evidence(ctx, tenantID, id, decide, beside{first: s.notRewinding, also: func(b *pgx.Batch, done payments.Recorded) {
+	first := func(ctx context.Context, tx *transaction) error {
+		if err := s.notRewinding(ctx, tx); err != nil {
+			return err
+		}
+		return n.confirm(ctx, s, tx)
+	}
+	done, err := s.evidence(ctx, tenantID, id, decide, beside{first: first, also: func(b *pgx.Batch, done payments.Recorded) {
 		if done.Payment.Status.Final() {
 			b.Queue(query("settle_ticket_letter"), tenantID, id[:])
 		}
@@ -32,6 +53,10 @@ func (s *Store) Resolve(ctx context.Context, tenantID string, id payments.ID, d 
 			Actor: op.Actor, Action: "payments resolve", Reason: op.Reason, TenantID: tenantID, Target: done.Payment.ID.Format(done.Payment.Kind), Result: result,
 		})
 	}})
+	if violates(err, intentTaken) { // by somebody who has just begun to name it for another payment
+		return done, n.meanwhile()
+	}
+	return done, err
 }
 
 // notRewinding refuses what a person decides while a rewind is running. What it has found at Stripe is held against the payments as they stood when it

@@ -27,7 +27,7 @@ func TestPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{
-		"admit", "admit_read", "read_by_id", "lock_tickets", "end_tickets", "write_payments", "delete_tickets", "set_tickets", "write_events", "take",
+		"admit", "admit_read", "read_by_id", "lock_tickets", "end_tickets", "write_payments", "record_clock", "refuse_taken", "delete_tickets", "set_tickets", "write_events", "take",
 		"extend", "extend_submitting", "lock_ticket", "lock_payment", "outbox_pending", "outbox_sent", "find", "find_anywhere", "timeline", "clear_suspects",
 		"admit_paced", "take_due", "take_paced", "make_budgets", "budgets", "throttle", "tenant", "pin_account",
 		"announce", "admit_announced", "accept", "intents_pending", "intents_sent", "admit_batch", "find_batches", "batch_children", "batch_totals", "list_batches", "list_run",

@@ -107,7 +107,7 @@ func (s *Store) newToken() (t payments.Token) {
 
 func (s *Store) observe(verb string) func(coalesce.Stats) {
 	return func(stats coalesce.Stats) {
-		if stats.Singly > 0 {
+		if stats.Singly > 0 && !violates(stats.Err, intentTaken) {
 			s.opts.Logger.Error("a flush was repeated one by one: a bound is not checked before it reaches SQL",
 				"verb", verb, "items", stats.Singly, "error", stats.Err)
 		}

@@ -67,6 +67,7 @@ var privileges = map[string]string{
 
 	"installation_mark": "SELECT, INSERT, UPDATE",
 	"rewinds":           "SELECT, INSERT, UPDATE",
+	"resolved_intents":  "SELECT, INSERT, UPDATE, DELETE",
 }
 
 // checkPrivileges asks what the role may do, and does none of it.
