@@ -32,6 +32,13 @@ func (b *bench) besides(work func(), sql ...string) {
 	done := make(chan struct{})
 	go func() { defer close(done); work() }()
 	for blocked := false; !blocked; {
+		select {
+		case <-done:
+			b.t.Error("it did not wait")
+			blocked = true
+			continue
+		default:
+		}
 		err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks l WHERE NOT l.granted AND $1 = ANY (pg_blocking_pids(l.pid)))", int32(own)).Scan(&blocked)
 		if err != nil {
 			b.t.Fatalf("nobody waited: %v", err)
