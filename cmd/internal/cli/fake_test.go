@@ -22,6 +22,8 @@ type fakeOperators struct {
 	letter  payments.DeadLetter
 	op      payments.Operation
 
+	decision payments.Decision
+
 	looks []look // what Replay answers, one after another; the last one for ever
 	seen  int
 	next  string
@@ -132,7 +134,7 @@ func (f *fakeOperators) Find(_ context.Context, tenant string, _ payments.ID) (p
 
 func (f *fakeOperators) Resolve(_ context.Context, tenant string, id payments.ID, d payments.Decision, op payments.Operation) (payments.Recorded, error) {
 	f.did(strings.TrimSpace("resolve " + tenant + " " + id.String() + " " + string(d.As) + " " + d.PaymentIntent))
-	f.op = op
+	f.op, f.decision = op, d
 	p := f.payment
 	p.Status = d.As
 	return payments.Recorded{Payment: p}, f.refusal

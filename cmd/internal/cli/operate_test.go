@@ -174,6 +174,47 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestResolveOfAPart: how much was captured can be said, and is shown before it is asked for.
+func TestResolveOfAPart(t *testing.T) {
+	t.Parallel()
+	id := payments.NewID("acme", "order-1")
+	f := &fakeOperators{payment: payments.Payment{Intent: payments.Intent{TenantID: "acme", Amount: 1_234_500, Currency: "usd"}, ID: id, Status: payments.StatusRequiresCapture, StripePaymentIntent: "pi_1"}}
+	line := []string{"payments", "resolve", id.String(), "--as", "succeeded", "--reason", "captured a part there", "--actor", "ann"}
+	f.run(false, "", append(line, "--amount-captured", "0")...).says(t, exitUsage, "", "--amount-captured: must be at least 1")
+	f.run(true, "", append(line, "--amount-captured", "1234501")...).says(t, exitFailed, "", "--amount-captured: must be in minor units, from 1 to 1234500")
+	line = append(line, "--amount-captured", "100000")
+	f.run(true, "y\n", line...).says(t, exitOK, " is succeeded", "as paid: 1,000.00 USD of 12,345.00 USD captured by pi_1; Stripe is not asked")
+	if want := (payments.Decision{As: payments.StatusSucceeded, AmountCaptured: 100000}); f.decision != want {
+		t.Errorf("%+v", f.decision)
+	}
+}
+
+// TestNobodyHasLooked: whoever ends a payment that was never looked for is told so, and where to look.
+func TestNobodyHasLooked(t *testing.T) {
+	t.Parallel()
+	p := payments.Payment{Intent: payments.Intent{TenantID: "acme", Amount: 1, Currency: "usd"}, ID: payments.NewID("acme", "order-1"), Status: payments.StatusNeedsReview, Reason: payments.ReasonAccountUnclear, InDoubt: true}
+	for name, c := range map[string]struct {
+		tenants []postgres.Tenant
+		where   string
+	}{
+		"none of its own":    {[]postgres.Tenant{{ID: "acme"}, {ID: "other", StripeAccount: "acct_9"}}, "on the installation's own account (that of ONCEPAY_STRIPE_KEY)"},
+		"connected":          {[]postgres.Tenant{{ID: "acme", StripeAccount: "acct_2"}}, "on its tenant's account acct_2"},
+		"by a key":           {[]postgres.Tenant{{ID: "acme", StripeKeyRef: "file:/k", Account: payments.Account{ID: "acct_3"}}}, "on its tenant's account acct_3"},
+		"by a key, not read": {[]postgres.Tenant{{ID: "acme", StripeKeyRef: "file:/k"}}, "on the account of its tenant's own key (file:/k)"},
+	} {
+		f := &fakeOperators{payment: p, tenants: c.tenants}
+		look := "nobody has looked for it: " + c.where + `, and on every other that its tenant has had, search for the metadata oncepay_payment:"` + p.ID.String() + `"`
+		held, err := hold(t.Context(), f, p)
+		if err != nil || len(held) != 1 || held[0][0] != "look first" || !strings.Contains(held[0][1], look) || !strings.Contains(remedyOf(p), "nobody has looked") {
+			t.Errorf("%s: shown: %q, %q, %v", name, held, remedyOf(p), err)
+		}
+		f.run(true, "n\n", "payments", "resolve", p.ID.String(), "--as", "canceled", "--reason", "R").says(t, exitFailed, "", look)
+	}
+	p.Reason = payments.ReasonTaken + ": by pay_1"
+	f := &fakeOperators{payment: p}
+	f.run(true, "n\n", "payments", "resolve", p.ID.String(), "--as", "unknown", "--reason", "R").says(t, exitFailed, "", "given to another payment by a person")
+}
+
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	f := &fakeOperators{entries: []payments.AuditEntry{{ID: 7, At: time.Unix(0, 0), Actor: "ann\x1b[2J", Action: "dlq replay", Target: "rpl_1", Reason: "mended", Filter: []byte(`{"reason":"invalid"}`), Result: []byte(`{"count":3}`)}}, next: "c2"}

@@ -32,7 +32,8 @@ var reviewRemedies = map[string]string{
 	payments.ReasonAbsent:          "Stripe's records show nothing of it: resolve it as waiting to send it, or as canceled",
 	payments.ReasonDisagrees:       "Stripe has a PaymentIntent that is not what was asked for: look at it there, mend it, and resolve the payment as what it is",
 	payments.ReasonSeveral:         "Stripe has several PaymentIntents of it: refund or cancel all but one there, then resolve it as succeeded with that one as --payment-intent, or as canceled if none is left",
-	payments.ReasonAccountUnclear:  "it may be on several of your Stripe accounts: look for it on each, refund or cancel all but one, then resolve it as succeeded with that one as --payment-intent, or as canceled if none is left",
+	payments.ReasonAccountUnclear:  "nobody has looked on Stripe what became of it: look for it on each of your accounts that it may be on, refund or cancel all but one, then resolve it as succeeded with that one as --payment-intent, or as canceled if none is left",
+	payments.ReasonTaken:           "Stripe has a PaymentIntent of it, and a person has said that this one paid for another payment: see there whose it is by its metadata; if it is of this one, resolve it as succeeded, and settle the other with its tenant",
 	payments.ReasonUnknownStatus:   "Stripe names a status that this version does not know: look at the PaymentIntent there, or run a newer version",
 	payments.ReasonMissingAtStripe: "Stripe named a PaymentIntent before and does not show it now: check the account and the key, then resolve it as unknown, which looks again",
 	payments.ReasonCancelRefused:   "it was declined, and Stripe does not cancel its PaymentIntent: cancel it there, then resolve the payment as unknown, which reads what became of it",
@@ -71,6 +72,9 @@ func hold(ctx context.Context, store operators, p payments.Payment) (lines [][2]
 			lines = append(lines, [2]string{"paused", whom(pause) + ", " + untilWhen(pause) + ", by " + pause.Actor + ": " + pause.Reason})
 			lines = append(lines, [2]string{"what to do", "`oncepay resume" + scope{pause.TenantID, pause.AccountID}.flags() + " --reason R` lets it go on"})
 		}
+	case unlooked(p):
+		where, err := whereToLook(ctx, store, p)
+		return [][2]string{{"look first", where}}, err
 	case p.Status == payments.StatusStalled:
 		letters, _, err := store.DeadLetters(ctx, postgres.DeadLettersRequest{LetterFilter: payments.LetterFilter{PaymentID: &p.ID, State: payments.DeadLetterOpen}, Limit: 1})
 		if err != nil || len(letters) == 0 {
@@ -81,6 +85,33 @@ func hold(ctx context.Context, store operators, p payments.Payment) (lines [][2]
 			{"what to do", "mend the cause, then `oncepay dlq replay " + d.ID + "`; or `oncepay dlq discard " + d.ID + "` cancels it"}}
 	}
 	return lines, nil
+}
+
+// unlooked reports whether a payment waits for a person without anybody having looked for it on Stripe.
+func unlooked(p payments.Payment) bool {
+	return p.Status == payments.StatusNeedsReview && p.Reason == payments.ReasonAccountUnclear
+}
+
+// whereToLook says where a person must look for a payment that nobody has looked for, and for what.
+func whereToLook(ctx context.Context, store operators, p payments.Payment) (string, error) {
+	tenants, err := store.Tenants(ctx)
+	if err != nil {
+		return "", err
+	}
+	where := "the installation's own account (that of ONCEPAY_STRIPE_KEY)"
+	for _, t := range tenants {
+		switch {
+		case t.ID != p.TenantID || !t.OwnWay():
+		case t.StripeAccount != "":
+			where = "its tenant's account " + t.StripeAccount
+		case t.Account.ID != "":
+			where = "its tenant's account " + t.Account.ID
+		default:
+			where = "the account of its tenant's own key (" + t.StripeKeyRef + ")"
+		}
+	}
+	return "which Stripe account it may be on is not known, so nobody has looked for it: on " + where + `, and on every other that its tenant has had, search for the metadata oncepay_payment:"` +
+		p.ID.Format(p.Kind) + `"`, nil
 }
 
 // pausesOver are the pauses that hold a payment. It goes to its tenant's own account, or to the one that it is pinned to. The installation's own is

@@ -22,8 +22,8 @@ first: what is recorded here is what everybody is told. Nothing is refunded or c
 by it, and only ` + "`waiting`" + ` sends anything.
 
   succeeded      it was charged; --payment-intent says by which PaymentIntent, where Stripe has not
-                 named one. All of the amount is recorded as captured; after a partial capture use
-                 unknown, which reads how much it was
+                 named one, and no other payment may have that one. All of the amount is recorded
+                 as captured, or --amount-captured of it, after a partial capture
   failed         it was not charged, and will not be
   canceled       it was not charged, and is given up
   unknown        ask Stripe's records again
@@ -59,6 +59,9 @@ func paymentsResolveCommand(s *shared) *cobra.Command {
 			if wrong := payments.CheckPaymentIntent(r.decision.PaymentIntent); c.Flags().Changed("payment-intent") && wrong != "" {
 				return &app.UsageError{Text: "--payment-intent: " + wrong}
 			}
+			if wrong := wrongAmount(c, r.decision.AmountCaptured); wrong != "" {
+				return &app.UsageError{Text: "--amount-captured: " + wrong}
+			}
 			if c.Flags().Changed("tenant") && payments.CheckTenantID(r.tenant) != "" {
 				return &app.UsageError{Text: "--tenant: " + payments.CheckTenantID(r.tenant)}
 			}
@@ -71,10 +74,19 @@ func paymentsResolveCommand(s *shared) *cobra.Command {
 	bindActor(c)
 	c.Flags().StringVar(&as, "as", "", "what it is from now on (required)")
 	c.Flags().StringVar(&r.decision.PaymentIntent, "payment-intent", "", "what was charged at Stripe, pi_…; with --as succeeded, required while the payment shows none")
+	c.Flags().Int64Var(&r.decision.AmountCaptured, "amount-captured", 0, "how much was captured, in minor units as Stripe counts them; with --as succeeded; default all of it")
 	c.Flags().StringVar(&r.reason, "reason", "", "why: what you saw at Stripe (required)")
 	c.Flags().StringVar(&r.tenant, "tenant", "", "the tenant; by default the one that has it")
 	c.Flags().BoolVar(&r.yes, "yes", false, "do not ask; required where there is no terminal")
 	return c
+}
+
+// wrongAmount says what is wrong with an amount that was typed, whatever the payment; 0 stands for none.
+func wrongAmount(c *cobra.Command, n int64) string {
+	if c.Flags().Changed("amount-captured") && n < 1 {
+		return "must be at least 1, in minor units; what captured nothing has not succeeded"
+	}
+	return ""
 }
 
 func (r *resolve) run(ctx context.Context, store operators, id payments.ID, in io.Reader) error {
@@ -95,6 +107,9 @@ func (r *resolve) run(ctx context.Context, store operators, id payments.ID, in i
 	if !r.yes {
 		fmt.Fprintf(r.err, "%s of tenant %s, %s, is %s (%s)\n%s\n", p.ID.Format(p.Kind), p.TenantID, money(map[string]int64{p.Currency: p.Amount}, 0), p.ShownStatus(),
 			orDash(p.Reason), comesTo(p, becomes))
+		if err := r.warn(ctx, store, p); err != nil {
+			return err
+		}
 	}
 	if err := r.confirm(ctx, in, r.yes, "record it as "+string(r.decision.As)+"?", "nothing was changed"); err != nil {
 		return err
@@ -110,11 +125,30 @@ func (r *resolve) run(ctx context.Context, store operators, id payments.ID, in i
 	return nil
 }
 
+// warn tells whoever decides what nobody else has done before.
+func (r *resolve) warn(ctx context.Context, store operators, p payments.Payment) error {
+	switch {
+	case unlooked(p):
+		where, err := whereToLook(ctx, store, p)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(r.err, console.Safe(where))
+	case strings.HasPrefix(p.Reason, payments.ReasonTaken):
+		fmt.Fprintln(r.err, "its PaymentIntent has been given to another payment by a person, which stays as it is: `oncepay audit --action 'payments resolve'` says which")
+	}
+	return nil
+}
+
 // comesTo says what a decision does, before it is made.
 func comesTo(p payments.Payment, t payments.Transition) string {
 	switch t.Status {
 	case payments.StatusSucceeded:
-		return "for good, as paid: " + money(map[string]int64{p.Currency: t.Object.AmountReceived}, 0) + " captured by " + t.Object.ID + "; Stripe is not asked, your word stands"
+		captured := money(map[string]int64{p.Currency: t.Object.AmountReceived}, 0)
+		if t.Object.AmountReceived != p.Amount {
+			captured += " of " + money(map[string]int64{p.Currency: p.Amount}, 0)
+		}
+		return "for good, as paid: " + captured + " captured by " + t.Object.ID + "; Stripe is not asked, your word stands"
 	case payments.StatusWaiting:
 		return "it is sent to Stripe again, which may charge it"
 	case payments.StatusUnknown:
