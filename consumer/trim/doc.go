@@ -29,6 +29,9 @@
 // when the stream turns out to have been made anew around a purge. A durable that is deleted and made again, or set back, in that time loses
 // at most one step of acked history.
 //
+// A stream that begins at a sequence made of the time (first_seq) would be out of reach of any older purge. We do not: dead letters and answers would
+// name messages by numbers of sixteen digits, and what is made again by hand, which is how this comes about, would begin at 1 all the same.
+//
 // A stream that is full of work that nobody has done yet refuses new intents, and that is right: they are the ones that must not be lost. And
 // a group of intents that needs more room at once than what is free, three tenths of the stream, may be refused; give a stream room for
 // several such groups.
