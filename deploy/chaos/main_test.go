@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/oncepay/oncepay/deploy/chaos"
+	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 )
 
 // actEnv makes this test binary a process that is looked after ("work", "brief" for one that ends by itself at its first start), or a program that
@@ -25,7 +24,7 @@ const actEnv = "ONCEPAY_CHAOS_TEST_ACT"
 func TestMain(m *testing.M) {
 	switch what := os.Getenv(actEnv); what {
 	case "":
-		goleak.VerifyTestMain(m)
+		devstacktest.Run(m)
 	case "parent":
 		actAsParent()
 	default:

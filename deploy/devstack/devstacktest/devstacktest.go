@@ -109,9 +109,19 @@ func run(m *testing.M, options []goleak.Option) int {
 	if code != 0 {
 		return code // a failed test may well have left something
 	}
-	if err := goleak.Find(options...); err != nil {
+	if err := leaks(options); err != nil {
 		fmt.Fprintln(os.Stderr, "devstacktest:", strings.TrimSpace(err.Error()))
 		return 1
 	}
 	return 0
+}
+
+// leaks looks for goroutines until there are none that should not be: one look has half a second, and on a busy machine what is ending needs longer.
+func leaks(options []goleak.Option) (err error) {
+	for range 10 {
+		if err = goleak.Find(options...); err == nil {
+			break
+		}
+	}
+	return err
 }
