@@ -270,7 +270,7 @@ func TestWorkerDiesOnABatch(t *testing.T) {
 		t.Run(string(step), func(t *testing.T) {
 			t.Parallel()
 			short := func(c *Config) {
-				c.Lease, c.Processor.Lease, c.Processor.CallTimeout = 500*time.Millisecond, 500*time.Millisecond, 100*time.Millisecond
+				c.Lease, c.Processor.Lease, c.Processor.CallTimeout = 2*time.Second, 2*time.Second, time.Second
 			}
 			died, end := make(chan struct{}), make(chan struct{})
 			die := sync.OnceFunc(func() { close(died) })
@@ -290,7 +290,7 @@ func TestWorkerDiesOnABatch(t *testing.T) {
 			b.publishBatch("acme", batchJSON("b", n))
 			select {
 			case <-died:
-			case <-time.After(15 * time.Second):
+			case <-time.After(standstill):
 				t.Fatal("the step was not reached")
 			}
 			b.stop()

@@ -176,6 +176,10 @@ func waitingToBeAloneHoldsNoToken(t *testing.T) {
 // A handler that hangs for good does not keep one that waits to be alone, nor those behind it, for good.
 func TestPatienceToBeAloneEnds(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, patienceToBeAloneEnds)
+}
+
+func patienceToBeAloneEnds(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Lease, c.Processor.Lease, c.Processor.CallTimeout = 60*time.Millisecond, 60*time.Millisecond, time.Millisecond
 	})

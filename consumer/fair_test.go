@@ -34,6 +34,28 @@ func (f *field) doneOf(tenant string) (n int) {
 	return n
 }
 
+// stalls measures by how much goroutines come late on this machine, until it is asked: a bucket bridges 50 ms, whoever is later than that leaves tokens
+// unused, and calls and answers take longer.
+func stalls() (late func() time.Duration) {
+	const bridged, every = 50 * time.Millisecond, 10 * time.Millisecond
+	stop, sum := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		var stood time.Duration
+		for last := time.Now(); ; last = time.Now() {
+			select {
+			case <-tick.C:
+				stood += max(0, time.Since(last)-bridged)
+			case <-stop:
+				sum <- stood
+				return
+			}
+		}
+	}()
+	return func() time.Duration { close(stop); return <-sum }
+}
+
 // On a real stream: a tenant's few payments, and another's many, are done long before the backlog that they stand behind; every message is acked
 // in its turn and charged once, and the scout's readers are gone.
 func TestScoutOnJetStream(t *testing.T) {
@@ -157,22 +179,23 @@ func TestBacklogStaysInTheStream(t *testing.T) {
 	f.publishMany(payments.LaneInteractive, "acme", "", 3000)
 	f.run()
 	waitFor(t, "the first outcomes", func() bool { return f.store.outcomes() >= 10 })
+	late := stalls()
 	began, before := time.Now(), f.store.outcomes()
 	waitFor(t, "more", func() bool { return f.store.outcomes() >= before+2*rate })
-	took := time.Since(began)
+	took, stood := time.Since(began), late()
 	f.store.mu.Lock()
 	rows := len(f.store.rows)
 	f.store.mu.Unlock()
 	atOnce := f.gateway.atOnce()
-	t.Logf("%d in %v, %d rows, at most %d at once", 2*rate, took, rows, atOnce)
+	t.Logf("%d in %v, %d rows, at most %d at once; the machine stood for %v", 2*rate, took, rows, atOnce, stood)
 	if waiting := rows - f.store.outcomes(); waiting > 3*rate {
 		t.Errorf("%d payments wait in the store", waiting)
 	}
-	if took > 3*time.Second || took < 1500*time.Millisecond {
+	if took > 3*(time.Second+stood) || took < 1500*time.Millisecond {
 		t.Errorf("%d at %d a second took %v", 2*rate, rate, took)
 	}
 	// The bucket holds 50 ms of the rate; the machine may be slow, and that lengthens calls.
-	if most := 2 * rate * latency.Seconds() * 1.5; float64(atOnce) > most {
+	if most := 2 * rate * (latency + stood).Seconds() * 1.5; float64(atOnce) > most {
 		t.Errorf("%d at once", atOnce)
 	}
 }
@@ -222,15 +245,16 @@ func TestAnotherAccountsBudget(t *testing.T) {
 	waitFor(t, "the payments of the account with room", func() bool { return f.doneOf("globex") == 500 })
 	waitFor(t, "the lane to hold back", func() bool { return f.lanes[0].flow.isHolding() })
 	var worst time.Duration
+	late := stalls()
 	for i := range 5 {
 		began := time.Now()
 		f.publishMany(payments.LaneInteractive, "globex", "later-"+key(i), 1)
 		waitFor(t, "a later one", func() bool { return f.doneOf("globex") == 501+i })
 		worst = max(worst, time.Since(began))
 	}
-	done := f.doneOf("acme")
-	t.Logf("a later one took at most %v; %d of the other account were done", worst, done)
-	if worst > 4*scoutHeldEvery+time.Second || done > 500 {
+	done, stood := f.doneOf("acme"), late()
+	t.Logf("a later one took at most %v; %d of the other account were done; the machine stood for %v", worst, done, stood)
+	if worst > 4*scoutHeldEvery+time.Second+3*stood || done > 1000 { // behind those of the other account they would have come when all 2,000 were done
 		t.Errorf("%v, %d of the other account done", worst, done)
 	}
 }

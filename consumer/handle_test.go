@@ -242,6 +242,10 @@ func TestLostIsAcked(t *testing.T) {
 // While PostgreSQL is away an answer of Stripe is kept and recorded once it is back, also when that is after the lease.
 func TestAnswersOutliveAnOutage(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, answersOutliveAnOutage)
+}
+
+func answersOutliveAnOutage(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Lease, c.Processor.CallTimeout = 20*time.Millisecond, time.Millisecond })
 	started := time.Now()
 	r.store.before = func(v string, _ payments.ID) error {

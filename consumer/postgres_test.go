@@ -22,7 +22,7 @@ func openStore(t *testing.T) *postgres.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), standstill)
 		defer cancel()
 		violations, err := s.TicketViolations(ctx)
 		if err != nil || len(violations) != 0 {
@@ -131,7 +131,7 @@ func TestTakeover(t *testing.T) {
 	t.Parallel()
 	store := openStore(t)
 	lease := func(c *Config) {
-		c.Lease, c.Processor.Lease, c.Processor.CallTimeout = 400*time.Millisecond, 400*time.Millisecond, 100*time.Millisecond
+		c.Lease, c.Processor.Lease, c.Processor.CallTimeout = 2*time.Second, 2*time.Second, 500*time.Millisecond
 	}
 	f := newField(t, onPostgres(store), lease)
 	wake := make(chan struct{})
@@ -142,6 +142,7 @@ func TestTakeover(t *testing.T) {
 	other := &lookingGateway{fakeGateway: &fakeGateway{}}
 	second := newRig(t, onPostgres(store), lease, func(c *Config) {
 		c.JetStream, c.Subjects, c.Processor.Gateway = f.js, f.Subjects, other
+		c.NewToken = func() payments.Token { token := f.NewToken(); token[0] = 2; return token }
 	})
 	(&field{rig: second}).run()
 	find := func() payments.Payment {

@@ -65,7 +65,7 @@ func newWard(t testing.TB) *ward {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if list, err := w.TicketViolations(ctx); err != nil || len(list) > 0 {
 			t.Errorf("tickets: %+v, %v", list, err)

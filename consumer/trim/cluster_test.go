@@ -115,7 +115,7 @@ func (n *nodes) stop(name string) {
 func TestATrimmedStreamLosesNothingWhenItsLeaderStops(t *testing.T) {
 	t.Parallel()
 	n := newNodes(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 55*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, js: n.connect(), stream: "INTENTS", clock: &clock{}, seen: &seen{}, log: &logText{}}
 	r.config = jetstream.StreamConfig{Name: r.stream, Subjects: []string{r.stream + ".>"}, Discard: jetstream.DiscardNew, MaxBytes: 2 * mib, Replicas: 3}

@@ -262,7 +262,7 @@ func TestNothingOwedIsEverPurged(t *testing.T) {
 	prefix, moved := devstacktest.Prefix(t), &clock{}
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		runs++
 		m := &model{js: js, stream: strings.ToUpper(fmt.Sprintf("%s_%d", prefix, runs)), clock: moved, ctx: ctx}

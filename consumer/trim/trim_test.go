@@ -138,7 +138,7 @@ func connect(t *testing.T) jetstream.JetStream {
 
 func newRig(t *testing.T, maxBytes int64) *rig {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, js: connect(t), stream: strings.ToUpper(devstacktest.Prefix(t)), clock: &clock{}, seen: &seen{}, log: &logText{}}
 	r.config = jetstream.StreamConfig{
@@ -232,7 +232,7 @@ func (r *rig) take(name string, n int) []jetstream.Msg {
 	r.check(err)
 	var got []jetstream.Msg
 	for len(got) < n {
-		batch, err := c.Fetch(n-len(got), jetstream.FetchMaxWait(5*time.Second))
+		batch, err := c.Fetch(n-len(got), jetstream.FetchMaxWait(30*time.Second))
 		r.check(err)
 		before := len(got)
 		for msg := range batch.Messages() {
