@@ -23,7 +23,7 @@ const migrateEnv = "ONCEPAY_TEST_MIGRATE"
 
 func TestMain(m *testing.M) {
 	if dsn := os.Getenv(migrateEnv); dsn != "" {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if err := migrations.Up(ctx, dsn); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -47,11 +47,11 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 // poll asks until done says so.
 func poll(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for !done() {
 		select {
 		case <-deadline:
-			t.Fatalf("not within 30 s: %s", what)
+			t.Fatalf("not within 2 minutes: %s", what)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -185,7 +185,7 @@ func TestFastPath(t *testing.T) {
 	if _, err := connect(t, dsn).Exec(ctx, "SELECT pg_advisory_lock($1)", int64(0x6f6e636570617900)); err != nil {
 		t.Fatal(err)
 	}
-	soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+	soon, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := migrations.Up(soon, dsn); err != nil {
 		t.Fatalf("Up waited for the lock: %v", err)

@@ -102,7 +102,7 @@ func openDatabase(t *testing.T) paymentstest.Database {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			if err := s.Close(ctx); err != nil {
 				t.Errorf("Close: %v", err)

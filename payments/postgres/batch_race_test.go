@@ -142,7 +142,7 @@ func TestBatchesWhileBackendsAreKilled(t *testing.T) {
 	ctx := context.Background()
 	s := b.another(Options{Clock: b.clock, PoolSize: 4, Committed: b.sent.add})
 	const atMost, killsWanted, size = 2000, 10, 5
-	kills, calm := b.killBackends(10 * time.Millisecond)
+	kills, worked, calm := b.killBackends(10 * time.Millisecond)
 	var callers sync.WaitGroup
 	next := make(chan int)
 	for range 4 {
@@ -153,6 +153,7 @@ func TestBatchesWhileBackendsAreKilled(t *testing.T) {
 				for payments.Retryable(err) {
 					a, err = s.AdmitBatch(ctx, r)
 				}
+				poke(worked)
 				if err != nil || a.Verdict != payments.VerdictStored && a.Verdict != payments.VerdictExists || len(a.Children) != size {
 					t.Errorf("AdmitBatch: %s, %v", a.Verdict, err)
 					continue
@@ -169,6 +170,7 @@ func TestBatchesWhileBackendsAreKilled(t *testing.T) {
 					if err != nil {
 						t.Errorf("Evidence: %v", err)
 					}
+					poke(worked)
 				}
 				_, err = s.CompleteBatches(ctx, []payments.BatchRef{refOf(r)})
 				for payments.Retryable(err) {
@@ -177,6 +179,7 @@ func TestBatchesWhileBackendsAreKilled(t *testing.T) {
 				if err != nil {
 					t.Errorf("CompleteBatches: %v", err)
 				}
+				poke(worked)
 			}
 		})
 	}

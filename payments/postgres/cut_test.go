@@ -148,7 +148,8 @@ func TestCommitAnswerLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := taking.Claims
-			if len(got) == 0 { // it was committed: nobody has it until the lease is over
+			if len(got) == 0 { // it was committed, or soon will be: nobody has it until the lease is over
+				c.until("the ticket is given", func() bool { return c.rows("queue WHERE token IS NOT NULL") == 1 })
 				c.clock.Advance(2 * time.Minute)
 				got = c.take(payments.TakeRequest{Limit: 1})
 			}

@@ -100,7 +100,7 @@ func (b *bench) via(dsn string, opts Options) *Store {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Close(ctx); err != nil {
 			b.t.Errorf("Close: %v", err)
@@ -112,9 +112,9 @@ func (b *bench) via(dsn string, opts Options) *Store {
 // until asks the database, or a queue, for what nothing signals, and fails the test when it does not come in time.
 func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.t.Fatalf("not within 20 s: %s", what)
+			b.t.Fatalf("not within 2 minutes: %s", what)
 		}
 	}
 }

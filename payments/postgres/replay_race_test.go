@@ -13,7 +13,7 @@ import (
 // besides runs work while a transaction holds what sql locked, and commits that once somebody waits for it.
 func (b *bench) besides(work func(), sql ...string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, b.dsn)
 	if err != nil {

@@ -196,7 +196,7 @@ func (b *bank) file(t *testing.T, name, content string) string {
 // poll asks again and again until done.
 func poll(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !done() {

@@ -142,7 +142,7 @@ func TestWaitingLookExtendsItsTicket(t *testing.T) {
 	t.Parallel()
 	s := newRawServer(t, raw(reply(200, listJSON(false))))
 	opts := options(s.url)
-	opts.Timeout = 200 * time.Millisecond
+	opts.Timeout = time.Second
 	g := gatewayTo(t, opts)
 	started, extended := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup

@@ -161,7 +161,7 @@ func TestSimulatorFaults(t *testing.T) {
 	for fault, c := range cases {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			s := newSim(t, stripesim.Options{}, func(o *Options) { o.Timeout = 500 * time.Millisecond })
+			s := newSim(t, stripesim.Options{}, func(o *Options) { o.Timeout = 3 * time.Second })
 			if err := s.AddFault(stripesim.Rule{Match: stripesim.Match{Path: createPath}, Fault: fault, Times: 1}); err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +189,7 @@ func TestSimulatorFaultsOnReading(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			s := newSim(t, stripesim.Options{}, func(o *Options) { o.Timeout = 500 * time.Millisecond })
+			s := newSim(t, stripesim.Options{}, func(o *Options) { o.Timeout = 3 * time.Second })
 			p := s.payment()
 			o := s.submits(t, p, payments.ObservedAnswer)
 			p.StripePaymentIntent = o.Object.ID

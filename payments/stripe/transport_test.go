@@ -181,7 +181,7 @@ func TestUnclearOnceSent(t *testing.T) {
 		t.Parallel()
 		s, _ := hang(t)
 		opts := options(s.url)
-		opts.Timeout = 100 * time.Millisecond
+		opts.Timeout = time.Second // in which a request leaves on the slowest machine
 		o := submit(t, gatewayTo(t, opts), testPayment())
 		want(t, o, payments.ObservedUnclear)
 		if !strings.Contains(o.Detail, "timed out") {
@@ -220,7 +220,7 @@ func TestUnclearOnceSent(t *testing.T) {
 		})
 		t.Cleanup(func() { close(free) })
 		opts := options(s.url)
-		opts.Timeout = 100 * time.Millisecond
+		opts.Timeout = time.Second // in which a request leaves on the slowest machine
 		want(t, submit(t, gatewayTo(t, opts), testPayment()), payments.ObservedUnclear)
 	})
 }

@@ -90,7 +90,7 @@ func (r *rig) do(c call) result {
 		c.method = "POST"
 	}
 	if c.ctx == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		c.ctx = ctx
 	}
@@ -228,7 +228,7 @@ func (r *rig) last() Request {
 // deadline is for tests that wait on a signal of the simulator.
 func deadline(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -244,7 +244,7 @@ func mustNil(t *testing.T, err error) {
 func isReset(err error) bool { return err != nil && errors.Is(err, errReset) }
 
 func newContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), 20*time.Second)
+	return context.WithTimeout(context.Background(), 2*time.Minute)
 }
 
 func newRequest(t *testing.T, r *rig, f url.Values) *http.Request {

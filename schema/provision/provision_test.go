@@ -48,7 +48,7 @@ func connect(tb testing.TB, url string, options ...nats.Option) jetstream.JetStr
 
 func testContext(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	tb.Cleanup(cancel)
 	return ctx
 }
