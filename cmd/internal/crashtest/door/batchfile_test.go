@@ -189,8 +189,9 @@ func TestBatchFileKilled(t *testing.T) {
 	file, parcels, amount := fileOf(w, rows)
 	f.file = file
 	var way []int // how many batches there were after each kill
-	for runs := 0; len(way) < kills; runs++ {
-		if runs == 3*kills {
+	// The first runs on a slow machine may come to nothing.
+	for runs := 0; len(way) < kills || way[len(way)-1] == 0; runs++ {
+		if runs == 5*kills {
 			t.Fatalf("of %d runs only %d could be killed", runs, len(way))
 		}
 		begun := batchCount(w)

@@ -57,13 +57,18 @@ func (c *repeaters) count(p world.Parcel, t world.Tries) {
 	}
 }
 
-// client repeats keys at random, at doors at random, some of them waiting for the outcome.
-func (c *repeaters) client(random *rand.Rand, requests int) {
-	for range requests {
+// client repeats keys at random, at doors at random, some of them waiting for the outcome; the first few are its own turn, so that all clients together
+// have sent each key more than once.
+func (c *repeaters) client(n, clients int, random *rand.Rand, requests int) {
+	turn := 2*len(c.parcels)/clients + 1
+	for i := range requests {
 		if c.Failed() {
 			return
 		}
 		p, prefer := c.parcels[random.IntN(len(c.parcels))], ""
+		if i < turn {
+			p = c.parcels[(n*turn+i)%len(c.parcels)]
+		}
 		if random.IntN(20) == 0 {
 			prefer = fmt.Sprintf("wait=%d", 1+random.IntN(3))
 		}
@@ -76,7 +81,7 @@ func (c *repeaters) client(random *rand.Rand, requests int) {
 func TestDoorUnderOutages(t *testing.T) {
 	t.Parallel()
 	world.TakeTurn(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
 	const keys, clients, each = 500, 200, 200 / world.Scale
 	w, pg, broker := world.NewFragile(ctx, t, world.OutageTimes)
@@ -102,7 +107,7 @@ func TestDoorUnderOutages(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	for i := range clients {
-		group.Go(func() { c.client(rand.New(rand.NewPCG(seed, uint64(i))), each) })
+		group.Go(func() { c.client(i, clients, rand.New(rand.NewPCG(seed, uint64(i))), each) })
 	}
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()

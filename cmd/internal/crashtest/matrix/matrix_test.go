@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/oncepay/oncepay/cmd/internal/crashtest/world"
 	"github.com/oncepay/oncepay/payments"
@@ -137,13 +136,7 @@ func blind(w *world.World, faults []string) {
 }
 
 func crash(t *testing.T, how way, step payments.Step) {
-	pace, faults := world.Short, someFaults(string(step))
-	if how.first != "" {
-		// All come to the step before the first message of the dying owner comes back to it: it would find its row and be acked, and never come to
-		// the next owner.
-		pace.Lease, pace.AckWait = max(pace.Lease, 2*time.Second), max(pace.AckWait, 3*time.Second)
-	}
-	w := world.NewOf(t, pace)
+	w, faults := world.New(t), someFaults(string(step))
 	orders := matrixOrders(w, faults)
 	ids := make([]payments.ID, 0, len(orders))
 	for _, o := range orders {
@@ -158,8 +151,12 @@ func crash(t *testing.T, how way, step payments.Step) {
 	}
 	w.Publish(slices.Collect(maps.Values(orders))...)
 	if how.first != "" {
-		before := w.Start(world.WorkerOptions{Name: "first", Stop: func(s payments.Step, _ payments.ID) bool { return s == how.first }})
-		w.Await("the first owner's death", func() (bool, string) { return world.AllStopped(before.Gate, ids) })
+		// A message that comes back to the dying owner would find its row and be acked, and never come to the next one; and a ticket whose lease is over
+		// would be taken and settled.
+		before := w.Start(world.WorkerOptions{Name: "first", Stop: func(s payments.Step, _ payments.ID) bool {
+			return s == how.first || s == payments.StepBeforeAck || s == payments.StepBeforeTake
+		}})
+		w.Await("the first owner's death", func() (bool, string) { return allSeen(before.Gate, how.first, ids) })
 		before.Kill()
 	}
 	victim := w.Start(world.WorkerOptions{Name: "victim", Stop: func(s payments.Step, _ payments.ID) bool { return s == step }})
@@ -183,6 +180,16 @@ func crash(t *testing.T, how way, step payments.Step) {
 			t.Errorf("no look-up met the fault %s: the case shows nothing", fault)
 		}
 	}
+}
+
+// allSeen reports whether all the payments have come to the step.
+func allSeen(g *world.Gate, step payments.Step, ids []payments.ID) (bool, string) {
+	for _, id := range ids {
+		if g.HasSeen(step, id) == 0 {
+			return false, id.String() + " has not come to " + string(step)
+		}
+	}
+	return true, ""
 }
 
 // judgeCases wants the oracle's full consent for each case of the matrix, and no dead letter.

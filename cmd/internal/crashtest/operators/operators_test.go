@@ -250,7 +250,7 @@ func (c *crew) end() {
 			}
 		}
 		_, _ = c.Store.CreateReplay(ctx, payments.NewReplay{Operation: c.op})
-		open := []string{}
+		open, proof := []string{}, time.Duration(0)
 		for _, o := range c.orders {
 			p, err := c.Store.Find(ctx, world.Tenant, o.ID())
 			if err != nil || p.Status.Final() {
@@ -265,9 +265,12 @@ func (c *crew) end() {
 					_, _ = c.Store.Resolve(ctx, world.Tenant, p.ID, payments.Decision{As: payments.StatusWaiting}, c.op)
 				}
 			}
-			if p.Status == payments.StatusUnknown && c.dice.n(100) == 0 {
-				c.jump(2 * time.Hour) // whatever waits for a proof of absence has it one day
+			if p.Status == payments.StatusUnknown {
+				proof = max(proof, p.NextAttemptAt.Sub(c.Clock.Now()))
 			}
+		}
+		if proof > time.Minute { // whatever waits for a proof of absence has it one day
+			c.jump(proof + time.Second)
 		}
 		return len(open) == 0, strings.Join(open, "\n")
 	})

@@ -151,17 +151,25 @@ func TestForgottenKey(t *testing.T) {
 }
 
 // TestConflictWithMessageID: two producers use one key for different amounts, under one Nats-Msg-Id. The second publishes until JetStream has
-// really stored its message, which is once its window of 100 ms has passed.
+// really stored its message, which is once its window has passed.
 func TestConflictWithMessageID(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
+	stream, err := w.JS.Stream(t.Context(), w.Subjects.StreamIntents())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.Duplicates = 3 * time.Second // 100 ms can pass between two messages on a busy machine
+	if _, err := w.JS.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
 	w.Start(world.WorkerOptions{Name: "healthy"})
 	o, other := conflict(w, "order-1")
 	headers := map[string][]string{"Nats-Msg-Id": {"order-1"}}
 	var acks [2]*jetstream.PubAck
 	var futures [2]jetstream.PubAckFuture
-	for i, data := range [][]byte{o.Body(t), other.Body(t)} { // one behind the other, so that both are within the window on any machine
-		var err error
+	for i, data := range [][]byte{o.Body(t), other.Body(t)} { // one behind the other, so that both are within the window
 		if futures[i], err = w.JS.PublishMsgAsync(&nats.Msg{Subject: w.IntentSubject(world.Tenant), Data: data, Header: headers}); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"context"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,9 +122,10 @@ func TestErrorsOneDeliveryEach(t *testing.T) {
 				t.Errorf("one delivery sent %d requests", len(sent))
 			}
 			c.mend(w)
-			w.Start(world.WorkerOptions{Name: "healthy"})
+			var flight sync.RWMutex
+			w.Start(world.WorkerOptions{Name: "healthy", Gateway: func(g payments.Gateway) payments.Gateway { return inFlight{g, &flight} }})
 			if c.forgotten {
-				forget(w, o, earlier)
+				forget(w, o, earlier, &flight)
 			}
 			w.Rest()
 			c.judge(t, w, o, earlier)
@@ -156,11 +159,26 @@ func (c errorCase) mend(w *world.World) {
 	}
 }
 
+// inFlight is a Gateway whose calls hold a lock: one that is under way while time jumps would have travelled for a day, to a Stripe that has forgotten
+// its key.
+type inFlight struct {
+	payments.Gateway
+	lock *sync.RWMutex
+}
+
+func (g inFlight) Submit(ctx context.Context, s payments.Submission) payments.Observation {
+	g.lock.RLock()
+	defer g.lock.RUnlock()
+	return g.Gateway.Submit(ctx, s)
+}
+
 // forget waits until the same request was sent again, lets Stripe forget the key, and lets the hour between two listings pass.
-func forget(w *world.World, o world.Order, earlier int) {
+func forget(w *world.World, o world.Order, earlier int, flight *sync.RWMutex) {
 	w.Helper()
 	w.Await("a second request", func() (bool, string) { return len(sentFor(w, o, earlier)) > 1, string(w.Status(o.ID())) })
+	flight.Lock()
 	w.Clock.Advance(25 * time.Hour)
+	flight.Unlock()
 	w.Await("the first complete listing", func() (bool, string) { return w.AbsenceNoted(o), string(w.Status(o.ID())) })
 	w.Clock.Advance(2 * time.Hour)
 	w.Await("the end", func() (bool, string) { s := w.Status(o.ID()); return !s.HasTicket(), string(s) })

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -58,12 +59,14 @@ func TestAccountChangedAtTakeover(t *testing.T) {
 	w.Await("Stripe's answer", func() (bool, string) { return owner.Gate.HasStopped(o.ID()), "nobody has it" })
 	owner.Kill()
 	next := w.Start(world.WorkerOptions{Name: "next", Gateway: func(payments.Gateway) payments.Gateway {
-		g, err := stripe.New(t.Context(), stripe.Options{
-			Key: world.OtherKey, URL: w.SimURL, Namespace: world.Namespace, Timeout: w.Times.Call, Clock: w.Clock, Logger: w.Logs.Logger("next"),
+		var g *stripe.Gateway
+		w.Await("Stripe, at start", func() (bool, string) {
+			var err error
+			g, err = stripe.New(t.Context(), stripe.Options{
+				Key: world.OtherKey, URL: w.SimURL, Namespace: world.Namespace, Timeout: w.Times.Call, Clock: w.Clock, Logger: w.Logs.Logger("next"),
+			})
+			return err == nil, fmt.Sprint(err)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		t.Cleanup(g.Close)
 		return g
 	}})

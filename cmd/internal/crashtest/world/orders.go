@@ -108,7 +108,7 @@ func (w *World) IntentSubject(tenantID string) string {
 // Send publishes a message and waits for its PubAck.
 func (w *World) Send(subject string, data []byte, headers nats.Header) *jetstream.PubAck {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), RestLimit)
 	defer cancel()
 	ack, err := w.JS.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data, Header: headers})
 	if err != nil {
@@ -152,7 +152,7 @@ func (w *World) PublishMany(name string, n int) []Order {
 			w.Acknowledged(orders[i].ID())
 		case err := <-f.Err():
 			w.Fatal(err)
-		case <-time.After(20 * time.Second):
+		case <-time.After(RestLimit):
 			w.Fatal("a PubAck did not come")
 		}
 	}

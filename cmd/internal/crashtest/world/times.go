@@ -28,7 +28,7 @@ var OutageTimes = Times{
 
 // DrillTimes leave Stripe time to hold 500 payments at once on a slow machine.
 var DrillTimes = Times{
-	Lease: 9 * time.Second, Call: 8 * time.Second, AckWait: 6 * time.Second, Hold: time.Second, Backoff: OutageTimes.Backoff,
+	Lease: slow*6*time.Second + 3*time.Second, Call: slow*6*time.Second + 2*time.Second, AckWait: 6 * time.Second, Hold: time.Second, Backoff: OutageTimes.Backoff,
 }
 
 // BreakerTimes let a payment spend three tries within a second, and have a probe every 400 ms.

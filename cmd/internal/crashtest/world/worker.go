@@ -125,7 +125,7 @@ type WorkerOptions struct {
 // Start starts a worker; it is stopped with the test.
 func (w *World) Start(o WorkerOptions) *Worker {
 	w.Helper()
-	v := &Worker{World: w, Gate: newGate(o.Stop), Replaying: newGate(nil), ended: make(chan struct{}), drain: max(o.drain, 5*time.Second)}
+	v := &Worker{World: w, Gate: newGate(o.Stop), Replaying: newGate(nil), ended: make(chan struct{}), drain: max(o.drain, slow*5*time.Second)}
 	v.Gate.watch = o.Watch
 	if o.Stop != nil {
 		v.drain = 100 * time.Millisecond

@@ -84,7 +84,7 @@ func newAt(t testing.TB, at place) *World {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := w.Store.Close(ctx); err != nil {
 			t.Errorf("the test's store: %v", err)
@@ -104,7 +104,7 @@ func newAt(t testing.TB, at place) *World {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		for _, s := range w.Subjects.Streams(w.streamSettings()) {
 			_ = w.JS.DeleteStream(ctx, s.Name) // tidiness towards the neighbours
@@ -143,7 +143,7 @@ func (w *World) Connect(url, name string) *nats.Conn {
 }
 
 // RestLimit bounds all waiting: what takes longer has come to a stand.
-const RestLimit = 100 * time.Second
+const RestLimit = slow * 100 * time.Second
 
 const pollEvery = 25 * time.Millisecond
 
@@ -218,7 +218,7 @@ func (w *World) Drained(ctx context.Context) (bool, string) {
 // Status is a payment's stored status, "" when there is no such payment.
 func (w *World) Status(id payments.ID) payments.Status {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	p, err := w.Store.Find(ctx, Tenant, id)
 	if err != nil && payments.ErrorCode(err) != payments.CodeNotFound {
