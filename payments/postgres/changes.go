@@ -49,6 +49,7 @@ func queuePayments(b *pgx.Batch, changes []*change, now time.Time) error {
 		finalized[i], tokens[i], updated[i] = nullable(p.FinalizedAt), tokenParam(c.token), p.UpdatedAt
 	}
 	if slices.Contains(adopts, true) {
+		b.Queue(query("revoke_provisional"), tenants, ids, intents, adopts)
 		b.Queue(query("refuse_taken"), tenants, ids, intents, adopts, now)
 	}
 	b.Queue(query("write_payments"), tenants, ids, statuses, reasons, failures, intents, charges, captured, inDoubt, cleared, absent,

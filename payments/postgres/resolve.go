@@ -29,7 +29,7 @@ func (s *Store) resolve(ctx context.Context, tenantID string, id payments.ID, d 
 	// By the store's time, as tickets are given: the clock of whoever decides may be wrong, and a payment that a worker has would look free.
 	decide := func(p payments.Payment, now time.Time) (payments.Transition, error) {
 		before = p.Status
-		if !n.stands(p, d) {
+		if !n.stands(p) {
 			return payments.Transition{}, n.meanwhile()
 		}
 		return payments.Resolve(p, d, op, now)

@@ -26,8 +26,8 @@ type named struct {
 }
 
 // nameIntent keeps the PaymentIntent that a person names for the payment, if no other payment has it, so that of two people who name one at the same
-// time one is refused. Whoever writes a payment by it from now on is refused, too; those who had begun before are waited for, and their payments are
-// then found among all. nil: the decision names none.
+// time one is refused. Whoever writes another payment by it from now on takes it back, and this person is refused; those who had begun before are waited
+// for, and their payments are then found among all. nil: the decision names none.
 func (s *Store) nameIntent(ctx context.Context, tenantID string, id payments.ID, d payments.Decision) (*named, error) {
 	if d.As != payments.StatusSucceeded {
 		return nil, nil
@@ -123,15 +123,30 @@ func (s *Store) searchIntent(ctx context.Context, n *named) error {
 	return nil
 }
 
+// recordersMax is how long whoever names a PaymentIntent waits for those who record: longer than one that hangs is left in its transaction.
+const recordersMax = time.Minute
+
 // awaitRecorders waits for everybody who has begun to record an outcome without knowing what has been named.
 func (s *Store) awaitRecorders(ctx context.Context) error {
-	return s.write(ctx, func(ctx context.Context) error {
-		return s.transact(ctx, func(tx *transaction) error {
-			b := tx.batch()
-			b.Queue(query("lock_recorders"))
-			return tx.commit(ctx, b)
-		})
-	})
+	ctx, cancel := context.WithTimeout(ctx, recordersMax)
+	defer cancel()
+	var those []string // nil: all
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, flushRetry.Cap) {
+		if err := s.pool.QueryRow(ctx, query("recorders"), those).Scan(&those); err != nil {
+			return translate(err)
+		}
+		if len(those) == 0 {
+			return nil
+		}
+		s.reached("recorders")
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return translate(ctx.Err())
+		case <-timer.C:
+		}
+	}
 }
 
 // releaseIntent lets go what is kept for a payment that does not succeed by it. Should it fail, the time that it is kept for ends.
@@ -178,6 +193,6 @@ func (n *named) meanwhile() error {
 }
 
 // stands reports whether what was found out about the PaymentIntent holds for the payment as it is now.
-func (n *named) stands(p payments.Payment, d payments.Decision) bool {
-	return n == nil || !n.until.IsZero() || d.PaymentIntent == "" || d.PaymentIntent == p.StripePaymentIntent
+func (n *named) stands(p payments.Payment) bool {
+	return n == nil || !n.until.IsZero() || n.intent == p.StripePaymentIntent
 }

@@ -107,6 +107,7 @@ func TestNamingWaitsForWhoeverRecords(t *testing.T) {
 	a, other := b.doubtful("acme", "a"), b.claim("other")
 	recorder := b.another(Options{Clock: b.clock})
 	reached, release := b.hold(recorder, "record")
+	waits, goOn := b.hold(b.Store, "recorders")
 	var both sync.WaitGroup
 	both.Go(func() {
 		adopts := succeeded(other.Payment)
@@ -118,15 +119,13 @@ func TestNamingWaitsForWhoeverRecords(t *testing.T) {
 	<-reached // it has seen that nobody has named any
 	named := make(chan error, 1)
 	both.Go(func() { named <- b.by(a, "pi_one") })
-	var waits bool
-	b.until("the other one waits, or is done", func() bool {
-		if len(named) > 0 {
-			return true
-		}
-		err := b.pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'queue'::regclass AND mode = 'ExclusiveLock')").Scan(&waits)
-		return err != nil || waits
-	})
+	select {
+	case <-waits:
+	case err := <-named:
+		t.Fatalf("it was named before whoever had begun was done: %v", err)
+	}
 	release()
+	goOn()
 	both.Wait()
 	b.wantTaken("what is just being recorded", <-named, other.Payment.ID.String())
 }

@@ -3,4 +3,4 @@ INSERT INTO resolved_intents (stripe_payment_intent, tenant_id, payment_id, name
 SELECT g.stripe_payment_intent, u.tenant_id, u.id, $5::timestamptz
 FROM unnest($1::text[], $2::bytea[], $3::text[], $4::bool[]) AS u(tenant_id, id, stripe_payment_intent, adopts)
 JOIN resolved_intents g ON g.stripe_payment_intent = u.stripe_payment_intent
-WHERE u.adopts AND (g.tenant_id, g.payment_id) <> (u.tenant_id, u.id) AND (g.provisional_until IS NULL OR g.provisional_until > $5::timestamptz)
+WHERE u.adopts AND (g.tenant_id, g.payment_id) <> (u.tenant_id, u.id) AND g.provisional_until IS NULL

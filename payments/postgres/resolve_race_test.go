@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// TestStripesWordStandsAboveWhatIsBeingNamed: a PaymentIntent that somebody is naming at this moment, or was when he died, keeps no payment from the
+// outcome that Stripe shows of it, however it comes; whoever names it is refused.
+func TestStripesWordStandsAboveWhatIsBeingNamed(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	typed := b.doubtful("acme", "typed")
+	asks := b.claim("asks")
+	b.record(asks, payments.Transition{Status: payments.StatusRequiresAction}, 0)
+	charged := b.claim("charged")
+	x := func(c payments.Claim, pi string) payments.Transition {
+		adopts := succeeded(c.Payment)
+		adopts.Object.ID = pi
+		return adopts
+	}
+	byDecision := payments.Decision{As: payments.StatusSucceeded, PaymentIntent: "pi_x"}
+	n, err := b.nameIntent(ctx, "acme", typed.Payment.ID, byDecision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := b.record(charged, x(charged, "pi_x"), 0).Payment; p.Status != payments.StatusSucceeded {
+		t.Errorf("recorded while a person names it: %s %s", p.Status, p.Reason)
+	}
+	if _, err := b.resolve(ctx, "acme", typed.Payment.ID, byDecision, ann, n); payments.ErrorCode(err) != payments.CodeInvalid {
+		t.Errorf("named, and Stripe has shown it for another: %v", err)
+	}
+	b.wantTaken("named once more", b.by(typed, "pi_x"), charged.Payment.ID.String())
+	if _, err := b.nameIntent(ctx, "acme", typed.Payment.ID, payments.Decision{As: payments.StatusSucceeded, PaymentIntent: "pi_y"}); err != nil {
+		t.Fatal(err)
+	}
+	done, err := b.Evidence(ctx, "acme", asks.Payment.ID, func(payments.Payment) (payments.Transition, error) { return x(asks, "pi_y"), nil })
+	if err != nil || done.Payment.Status != payments.StatusSucceeded {
+		t.Errorf("shown while a person names it: %s %s, %v", done.Payment.Status, done.Payment.Reason, err)
+	}
+	if p := b.find(typed); p.Status != payments.StatusUnknown {
+		t.Errorf("the other one is %s", p.Status)
+	}
+}
+
+// TestNamingHoldsNobodyUp: whoever hangs in the middle of recording keeps whoever names a PaymentIntent waiting, and nobody else.
+func TestNamingHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	a, stuck, other := b.doubtful("acme", "a"), b.claim("stuck"), b.claim("other")
+	recorder := b.another(Options{Clock: b.clock})
+	reached, release := b.hold(recorder, "record")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := recorder.Record(context.Background(), payments.Recording{Claim: stuck, Transition: succeeded(stuck.Payment), At: b.clock.Now()})
+		ended <- err
+	}()
+	<-reached
+	var waits atomic.Bool
+	hook := func(verb string) { waits.Store(waits.Load() || verb == "recorders") }
+	b.beforeCommit.Store(&hook)
+	named := make(chan error, 1)
+	go func() { named <- b.by(a, "pi_one") }()
+	b.until("whoever names it waits", waits.Load)
+	for i := range 5 {
+		b.claim("meanwhile-" + strconv.Itoa(i))
+	}
+	b.record(other, succeeded(other.Payment), 0)
+	b.take(payments.TakeRequest{Lane: payments.LaneBulk, Limit: 10})
+	if len(named) > 0 {
+		t.Errorf("it was named before whoever had begun was done: %v", <-named)
+	}
+	release()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := <-named; err != nil {
+		t.Errorf("a PaymentIntent that is free: %v", err)
+	}
+}
+
+// TestGivenBackToWhoseItIs alone: a PaymentIntent that Stripe has named first, and then another, is not taken from whoever has it.
+func TestGivenBackToWhoseItIs(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	has, asks := b.doubtful("acme", "has"), b.claim("asks")
+	disagrees := succeeded(asks.Payment)
+	disagrees.Status, disagrees.Object.ID = payments.StatusNeedsReview, "pi_x"
+	b.record(asks, disagrees, 0)
+	byDecision := payments.Decision{As: payments.StatusSucceeded}
+	n, err := b.nameIntent(ctx, "acme", asks.Payment.ID, byDecision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := disagrees
+	now.Object = &payments.PaymentIntent{ID: "pi_y", Status: payments.StripeSucceeded, AmountReceived: 9900}
+	if _, err := b.Evidence(ctx, "acme", asks.Payment.ID, func(payments.Payment) (payments.Transition, error) { return now, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.by(has, "pi_x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.resolve(ctx, "acme", asks.Payment.ID, byDecision, ann, n); payments.ErrorCode(err) != payments.CodeInvalid {
+		t.Errorf("what Stripe has named another PaymentIntent of meanwhile: %v", err)
+	}
+	if owner, _, err := b.intentOwner(ctx, "pi_x"); err != nil || owner.id != has.Payment.ID {
+		t.Errorf("it is %s's now, %v", owner.id, err)
+	}
+}
