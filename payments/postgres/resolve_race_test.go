@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -111,5 +112,56 @@ func TestGivenBackToWhoseItIs(t *testing.T) {
 	}
 	if owner, _, err := b.intentOwner(ctx, "pi_x"); err != nil || owner.id != has.Payment.ID {
 		t.Errorf("it is %s's now, %v", owner.id, err)
+	}
+}
+
+// TestNamingAmongRecorders: while many outcomes are recorded, and Stripe's word comes in other ways, too, people name the same PaymentIntents for other
+// payments. Whoever is first, each pays for one, and nobody is left without an answer.
+func TestNamingAmongRecorders(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	const many = 24
+	var typed, recorded, shown [many]payments.Claim
+	for i := range many {
+		k := strconv.Itoa(i)
+		typed[i], recorded[i], shown[i] = b.doubtful("acme", "typed"+k), b.claim("recorded"+k), b.claim("shown"+k)
+		b.record(shown[i], payments.Transition{Status: payments.StatusRequiresAction}, 0)
+	}
+	adopts := func(c payments.Claim, pi string) payments.Transition {
+		t := succeeded(c.Payment)
+		t.Object.ID = pi
+		return t
+	}
+	var people, others sync.WaitGroup
+	for i := range many {
+		pi := "pi_" + strconv.Itoa(i)
+		people.Go(func() {
+			if err := b.by(typed[i], pi); err != nil && payments.ErrorCode(err) != payments.CodeInvalid {
+				t.Errorf("a person: %v", err)
+			}
+		})
+		others.Go(func() {
+			if i%2 == 0 {
+				b.record(recorded[i], adopts(recorded[i], pi), 0)
+			} else if _, err := b.Evidence(ctx, "acme", shown[i].Payment.ID, func(payments.Payment) (payments.Transition, error) { return adopts(shown[i], pi), nil }); err != nil {
+				t.Errorf("Stripe's word: %v", err)
+			}
+		})
+	}
+	people.Wait()
+	others.Wait()
+	for i := range many {
+		other := recorded[i]
+		if i%2 == 1 {
+			other = shown[i]
+		}
+		p, q := b.find(typed[i]), b.find(other)
+		switch {
+		case p.Status == payments.StatusUnknown && q.Status == payments.StatusSucceeded:
+		case p.Status == payments.StatusSucceeded && q.Status == payments.StatusNeedsReview && q.InDoubt:
+		default:
+			t.Errorf("%d: named for one that is %s, and shown for one that is %s %s", i, p.Status, q.Status, q.Reason)
+		}
 	}
 }
