@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -14,7 +13,7 @@ import (
 // Column is a column of a table, and what becomes of it on a terminal that is too narrow for all of them. Elsewhere it is as it is.
 type Column struct {
 	Head string
-	// Least is to how many characters its cells may be cut, which … shows; 0: they are never cut, as ids and money are not. Ends keeps both ends.
+	// Least is to how many characters of a terminal's line its cells may be cut, which … shows; 0: they are never cut, as ids and money are not. Ends keeps both ends.
 	Least int
 	Ends  bool
 	// Goes is when it leaves the table, the lowest first; 0: never. Below puts its cells under their rows then, and else they are left out.
@@ -80,13 +79,13 @@ type fitted struct {
 func newFitted(columns []Column, rows [][]string) *fitted {
 	t := &fitted{columns: columns, widths: make([]int, len(columns))}
 	for i, c := range columns {
-		t.stay, t.widths[i] = append(t.stay, i), utf8.RuneCountInString(c.Head)
+		t.stay, t.widths[i] = append(t.stay, i), cells(c.Head)
 	}
 	for _, row := range rows {
 		safe := make([]string, len(row))
 		for i, cell := range row {
 			safe[i] = Safe(cell)
-			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(safe[i]))
+			t.widths[i] = max(t.widths[i], cells(safe[i]))
 		}
 		t.rows = append(t.rows, safe)
 	}
@@ -96,7 +95,7 @@ func newFitted(columns []Column, rows [][]string) *fitted {
 // least is how narrow a column can become.
 func (t *fitted) least(i int) int {
 	if c := t.columns[i]; c.Least > 0 {
-		return min(t.widths[i], max(c.Least, utf8.RuneCountInString(c.Head)))
+		return min(t.widths[i], max(c.Least, cells(c.Head)))
 	}
 	return t.widths[i]
 }
@@ -147,23 +146,24 @@ func (t *fitted) line(b *strings.Builder, cell func(int) string) {
 		text := cut(cell(i), t.widths[i], t.columns[i].Ends)
 		b.WriteString(text)
 		if place < len(t.stay)-1 {
-			fmt.Fprintf(b, "%*s%s", t.widths[i]-utf8.RuneCountInString(text), "", between)
+			fmt.Fprintf(b, "%*s%s", t.widths[i]-cells(text), "", between)
 		}
 	}
 	b.WriteString("\n")
 }
 
-// cut shortens a text to so many characters.
+// cut shortens a text to so many cells.
 func cut(text string, most int, ends bool) string {
-	runes := []rune(text)
-	if len(runes) <= most {
+	if cells(text) <= most {
 		return text
 	}
+	runes := []rune(text)
 	tail := 0
 	if ends {
 		tail = (most - 1) / 2
 	}
-	return string(runes[:most-1-tail]) + "…" + string(runes[len(runes)-tail:])
+	head := string(runes[:within(runes, most-1-tail)])
+	return head + "…" + string(runes[len(runes)-withinEnd(runes, tail):])
 }
 
 // Wrapped breaks a text between words into lines of at most width characters, of which all but the first begin with an indent, as the first does
@@ -176,24 +176,28 @@ func Wrapped(text string, width, indent int) string {
 	var b strings.Builder
 	at := 0
 	for i, word := range strings.Split(text, " ") {
-		runes := []rune(word)
+		runes, long := []rune(word), cells(word)
 		switch {
 		case i == 0:
-		case at+1+len(runes) > room && at > 0 && (len(runes) <= room || at+1 >= room):
+		case at+1+long > room && at > 0 && (long <= room || at+1 >= room):
 			fmt.Fprintf(&b, "\n%*s", indent, "")
 			at = 0
 		default:
 			b.WriteByte(' ')
 			at++
 		}
-		for ; at+len(runes) > room; at = 0 {
-			n := breakAt(runes[:room-at])
+		for ; at+long > room; at = 0 {
+			n := breakAt(runes[:within(runes, room-at)])
+			if n == 0 && at == 0 {
+				break // a line has no room for one character
+			}
 			b.WriteString(string(runes[:n]))
 			fmt.Fprintf(&b, "\n%*s", indent, "")
 			runes = runes[n:]
+			long = cells(string(runes))
 		}
 		b.WriteString(string(runes))
-		at += len(runes)
+		at += long
 	}
 	return b.String()
 }
