@@ -2,6 +2,7 @@ package payments
 
 import (
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -85,13 +86,25 @@ const RetryAfterMax = time.Hour
 var ErrTaken = Errorf(CodeInvalid, "a person has given its PaymentIntent to another payment")
 
 // Taken is what becomes of a payment whose PaymentIntent a person has given to another one (owner; "" where this tenant must not know of it): Stripe
-// says one thing and a person another, and one charge must not pay for two orders.
+// says one thing and a person another, and one charge must not pay for two orders. What a person had to look at anyway is told with it.
 func (t Transition) Taken(owner string) Transition {
-	reason := ReasonTaken
+	var more []string
 	if owner != "" {
-		reason += ": by " + owner
+		more = append(more, "by "+owner)
+	}
+	if t.Status == StatusNeedsReview {
+		more = append(more, t.Reason)
+	}
+	reason := ReasonTaken
+	if len(more) > 0 {
+		reason += ": " + strings.Join(more, "; ")
 	}
 	return review(reason, t.Object)
+}
+
+// Adopts reports whether a payment takes over a PaymentIntent by the transition without anybody being told whether a person has given it to another one.
+func (t Transition) Adopts() bool {
+	return t.Object != nil && !strings.HasPrefix(t.Reason, ReasonTaken)
 }
 
 // Quiet reports whether a transition would tell nobody anything new, so that it leaves no timeline entry and no event. The row and the ticket are

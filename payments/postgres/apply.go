@@ -12,7 +12,7 @@ import (
 type change struct {
 	after       payments.Payment
 	token       payments.Token // stored as last_token
-	adopts      bool           // it takes over a PaymentIntent, for more than a person to look at, that a person may have given to another payment
+	adopts      bool           // it takes over a PaymentIntent that a person may have given to another payment
 	clearSubmit bool           // take back first_submit_at and last_submit_at, which are left alone otherwise
 	due         time.Time      // of the ticket, while the status has one
 	ended       bool           // the ticket is deleted already
@@ -89,7 +89,7 @@ func (c *change) tell(kind, namespace string) error {
 
 // newChange applies a transition to what is stored, with its timeline and its dead letter. due is when the ticket is due again.
 func (s *Store) newChange(p payments.Payment, t payments.Transition, token payments.Token, at, due time.Time) (*change, error) {
-	c := &change{after: apply(p, t, at), token: token, clearSubmit: t.ClearSubmit, adopts: t.Object != nil && t.Status != payments.StatusNeedsReview}
+	c := &change{after: apply(p, t, at), token: token, clearSubmit: t.ClearSubmit, adopts: t.Adopts()}
 	if t.Status.HasTicket() {
 		c.due = micro(due)
 		c.after = withTicket(c.after, &payments.Ticket{DueAt: c.due})

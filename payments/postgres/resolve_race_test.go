@@ -165,3 +165,38 @@ func TestNamingAmongRecorders(t *testing.T) {
 		}
 	}
 }
+
+// TestTakenAndInReviewAllTheSame: Stripe shows for a payment what a person has given to another one, and that does not agree with what was asked for. Whoever
+// decides about it learns both; else one charge would pay for two orders without a word.
+func TestTakenAndInReviewAllTheSame(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	typed, looked, asks, naming := b.doubtful("acme", "typed"), b.claim("looked"), b.claim("asks"), b.doubtful("acme", "naming")
+	b.record(asks, payments.Transition{Status: payments.StatusRequiresAction}, 0)
+	if err := b.by(typed, "pi_x"); err != nil {
+		t.Fatal(err)
+	}
+	n, err := b.nameIntent(t.Context(), "acme", naming.Payment.ID, payments.Decision{As: payments.StatusSucceeded, PaymentIntent: "pi_y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disagrees := func(pi string) payments.Transition {
+		return payments.Transition{Status: payments.StatusNeedsReview, Reason: payments.ReasonDisagrees + ": amount", InDoubt: true,
+			Object: &payments.PaymentIntent{ID: pi, Status: payments.StripeSucceeded, AmountReceived: 1}}
+	}
+	want := payments.ReasonTaken + ": by " + typed.Payment.ID.String() + "; " + payments.ReasonDisagrees + ": amount"
+	if p := b.record(looked, disagrees("pi_x"), 0).Payment; p.Status != payments.StatusNeedsReview || p.Reason != want || !p.InDoubt || p.StripePaymentIntent != "pi_x" {
+		t.Errorf("recorded: %s %q, want %q", p.Status, p.Reason, want)
+	}
+	for range 2 { // the second time tells nothing new
+		done, err := b.Evidence(t.Context(), "acme", asks.Payment.ID, func(payments.Payment) (payments.Transition, error) { return disagrees("pi_x"), nil })
+		if err != nil || done.Payment.Reason != want || done.Payment.Sequence != 2 {
+			t.Errorf("shown: %s %q %d, %v", done.Payment.Status, done.Payment.Reason, done.Payment.Sequence, err)
+		}
+	}
+	other := b.claim("other")
+	b.record(other, disagrees("pi_y"), 0)
+	if _, err := b.resolve(t.Context(), "acme", naming.Payment.ID, payments.Decision{As: payments.StatusSucceeded, PaymentIntent: "pi_y"}, ann, n); payments.ErrorCode(err) != payments.CodeInvalid {
+		t.Errorf("what Stripe has shown for another meanwhile: %v", err)
+	}
+}
