@@ -266,6 +266,46 @@ func TestOthersCountWhileNATSIsAway(t *testing.T) {
 	}
 }
 
+// TestWhatWasSeenGivesWayToAnAcceptance: a process that has seen more than anybody could copy, while NATS was away, opens once somebody has accepted a restored
+// database that stands lower than what it remembers.
+func TestWhatWasSeenGivesWayToAnAcceptance(t *testing.T) {
+	t.Parallel()
+	k := newKept(t)
+	k.look()
+	idle, keeper := k.process(k.db)
+	if err := keeper.Look(t.Context()); err != nil || idle.Held() != "" {
+		t.Fatalf("%q, %v", idle.Held(), err)
+	}
+	copied := mark.NewCopy(k.js, k.name)
+	idle.Use(mark.NewCopy(brokenJetStream{k.js}, k.name))
+	k.db.set(func(d *database) { d.state.Counter = 500 })
+	if err := keeper.Look(t.Context()); err != nil || idle.Held() != "" {
+		t.Fatalf("%q, %v", idle.Held(), err)
+	}
+	k.db.set(func(d *database) { d.state.Counter = 300 })
+	state, err := k.db.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := copied.Accept(t.Context(), state.Mark)
+	if err != nil || accepted.Counter >= 500 {
+		t.Fatalf("%+v, %v", accepted, err)
+	}
+	k.db.set(func(d *database) { d.state.Counter = accepted.Counter })
+	if err := keeper.Look(t.Context()); err != nil || !strings.Contains(idle.Held(), "behind its mark") {
+		t.Errorf("while it cannot hear of it: %q, %v", idle.Held(), err)
+	}
+	idle.Use(copied)
+	if err := keeper.Look(t.Context()); err != nil || idle.Held() != "" {
+		t.Errorf("once it has heard of it: %q, %v", idle.Held(), err)
+	}
+	idle.Use(mark.NewCopy(brokenJetStream{k.js}, k.name))
+	k.db.set(func(d *database) { d.state.Counter = accepted.Counter - 1 })
+	if err := keeper.Look(t.Context()); err != nil || idle.Held() == "" {
+		t.Errorf("restored once more: %q, %v", idle.Held(), err)
+	}
+}
+
 // brokenJetStream answers for no bucket.
 type brokenJetStream struct{ jetstream.JetStream }
 
