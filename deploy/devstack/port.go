@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Ports below the range that Linux and macOS hand out for outgoing connections:
@@ -32,7 +33,7 @@ func reserve(port int) bool {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return false
 	}
-	free := portFree(port)
+	free := silent(port)
 	switch {
 	case err != nil: // a machine without UDP reserves nothing
 	case !free:
@@ -43,6 +44,16 @@ func reserve(port int) bool {
 		reserved.sockets = append(reserved.sockets, socket)
 	}
 	return free
+}
+
+// silent reports whether nobody listens on the port. It does not listen there itself: a child process that is forked at that moment keeps the socket
+// until it has begun its program, and whoever is told of the port finds it in use.
+func silent(port int) bool {
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // freePort finds a TCP port on 127.0.0.1 that nobody listens on at the moment.
