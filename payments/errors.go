@@ -16,6 +16,8 @@ const (
 	CodeNotFound Code = "not_found"
 	// CodeTicketLost: the caller's token is no longer in the ticket; somebody else owns the payment and the write changed nothing.
 	CodeTicketLost Code = "ticket_lost"
+	// CodeTargetMoved: the charge of a follow-up has changed meanwhile, and nothing was written; looking at it again settles it.
+	CodeTargetMoved Code = "target_moved"
 	// CodeUnavailable: a service is away or too slow; nothing is known to be wrong with the request. Trying again later is right.
 	CodeUnavailable Code = "unavailable"
 	// CodeInternal: a bug or a state that must not exist. It is never retried in a loop.

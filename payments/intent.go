@@ -46,6 +46,8 @@ type Intent struct {
 	Kind                      Kind
 	PaymentID                 string // the payment that a capture, cancel or refund is about
 	Amount                    int64  // minor units as Stripe counts them (currency.go)
+	All                       bool   // of a capture or refund: no amount was named, and Amount is what was left when it was accepted
+	Reason                    string // of a cancel or refund: why, in a word of Stripe's
 	Currency                  string
 	Customer                  string
 	PaymentMethod             string

@@ -40,6 +40,8 @@ const (
 	ObservedNoRecords ObservationKind = "no_records"
 	// ObservedObject: a retrieved PaymentIntent.
 	ObservedObject ObservationKind = "object"
+	// ObservedRefund: a refund, made or retrieved; without one: Stripe has none of that name.
+	ObservedRefund ObservationKind = "refund"
 )
 
 // ObservationKinds lists all kinds, for exhaustive tests.
@@ -92,6 +94,8 @@ type Observation struct {
 
 	Object   *PaymentIntent  // for an answer, a decline (when it named one) and an object
 	Found    []PaymentIntent // for records: those whose metadata name this payment and our namespace
+	Refund   *Refund         // for a refund
+	Refunds  []Refund        // for records of a PaymentIntent's refunds: those whose metadata name this follow-up and our namespace
 	Replayed bool            // Idempotent-Replayed: the answer is the stored one of the first send
 	Failure  *Failure
 

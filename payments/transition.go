@@ -67,6 +67,13 @@ type Transition struct {
 	// DeadLetter is set when the tries are used up.
 	DeadLetter Reason
 
+	// Refund is what a refund is at Stripe from now on, when that is known.
+	Refund *Refund
+	// Refunded is added to the charge's amount_refunded: for a TargetChange alone. Nothing is told of it: the refund has an event of its own.
+	Refunded int64
+	// Target, of a follow-up's transition, is what it does to the charge; nil: nothing.
+	Target TargetChange
+
 	// ThenSend: record nothing; send the request again under the same key at once.
 	ThenSend bool
 }
