@@ -26,9 +26,10 @@ var ErrEventType = errors.New("invalid event type")
 // status.
 func PaymentEventType(status string) string { return EventTypePrefix + "payment." + status }
 
-// RefundEventType is the type of the event that says that a refund came into
-// status.
-func RefundEventType(status string) string { return EventTypePrefix + "refund." + status }
+// OperationEventType is the type of the event that says that an operation of
+// kind, a capture, a cancel or a refund, came into status:
+// "oncepay.refund.succeeded".
+func OperationEventType(kind, status string) string { return EventTypePrefix + kind + "." + status }
 
 // PaymentStatuses lists the statuses that a payment's document may show, open
 // ones first.
@@ -39,22 +40,35 @@ func PaymentStatuses() []string {
 	}
 }
 
-// RefundStatuses lists the statuses of refunds: Stripe's.
-func RefundStatuses() []string {
-	return []string{"pending", "requires_action", "succeeded", "failed", "canceled"}
+// OperationStatuses lists the statuses that an operation's document may show,
+// open ones first.
+func OperationStatuses() []string {
+	return []string{
+		"received", "processing", "pending", "waiting", "unknown", "needs_review", "stalled", "succeeded", "failed", "rejected", "canceled",
+	}
 }
 
-// EventTypes lists the event types of this version. A payment never has an event
-// for processing: somebody holds its ticket, which nobody records.
+// OperationKinds lists the kinds of operations.
+func OperationKinds() []string { return []string{KindRefund, KindCapture, KindCancel} }
+
+// shownOnly is the status that documents alone show.
+const shownOnly = "processing"
+
+// EventTypes lists the event types of this version. There is never an event for
+// processing: somebody holds the ticket, which nobody records.
 func EventTypes() []string {
 	var types []string
 	for _, status := range PaymentStatuses() {
-		if status != "processing" {
+		if status != shownOnly {
 			types = append(types, PaymentEventType(status))
 		}
 	}
-	for _, status := range RefundStatuses() {
-		types = append(types, RefundEventType(status))
+	for _, kind := range OperationKinds() {
+		for _, status := range OperationStatuses() {
+			if status != shownOnly {
+				types = append(types, OperationEventType(kind, status))
+			}
+		}
 	}
 	return append(types, EventPaymentDeadLettered, EventBatchCompleted, EventCapThreshold)
 }

@@ -129,6 +129,15 @@ func eventView(e Event) map[string]any {
 	}
 }
 
+func operationView(o OperationRequest) map[string]any {
+	in := Intent{Amount: o.Amount, Metadata: o.Metadata}
+	view := intentView(in)
+	if o.Reason.Set {
+		view["reason"] = o.Reason.Value
+	}
+	return view
+}
+
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -154,6 +163,9 @@ func TestRecordedMessages(t *testing.T) {
 		"intent": func(data []byte) (any, error) { in, err := DecodeIntent(data); return intentView(in), err },
 		"batch":  func(data []byte) (any, error) { b, err := DecodeBatch(data); return batchView(b), err },
 		"event":  func(data []byte) (any, error) { e, err := DecodeEvent(data); return eventView(e), err },
+	}
+	for _, kind := range OperationKinds() {
+		decoders[kind] = func(data []byte) (any, error) { o, err := DecodeOperation(kind, data); return operationView(o), err }
 	}
 	for kind, decode := range decoders {
 		for _, m := range recordings(t, kind+"/accepted") {
