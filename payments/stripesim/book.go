@@ -22,23 +22,32 @@ type book struct {
 	perPay   map[string]int // charges per payment, by namespace and payment id
 	doubled  []string
 	strays   int // charges without a payment's id
-	intents  int
-	events   uint64 // made so far, in all accounts
-	due      dueQueue
+	refunds  []Refund
+
+	perRefund     map[string]int // refunds per follow-up, by namespace and its id
+	refundedTwice []string
+	strayRefunds  int
+
+	intents int
+	events  uint64 // made so far, in all accounts
+	due     dueQueue
 }
 
 // account is what one Stripe account owns.
 type account struct {
-	id         string
-	limiter    limiter
-	keys       keyStore
-	intents    map[string]*slot
-	order      []*slot // oldest first; created never decreases
-	byCustomer map[string][]*slot
-	balance    map[string]int64 // captured, by currency
-	saved      map[string]*savedMethod
-	events     []event        // oldest first; created never decreases
-	eventAt    map[string]int // index in events of the first len(eventAt), by id
+	id          string
+	limiter     limiter
+	keys        keyStore
+	intents     map[string]*slot
+	order       []*slot // oldest first; created never decreases
+	byCustomer  map[string][]*slot
+	byCharge    map[string]*slot
+	refunds     map[string]*refundSlot
+	refundOrder []*refundSlot    // oldest first; created never decreases
+	balance     map[string]int64 // captured and not given back, by currency
+	saved       map[string]*savedMethod
+	events      []event        // oldest first; created never decreases
+	eventAt     map[string]int // index in events of the first len(eventAt), by id
 }
 
 // slot is a PaymentIntent's place in the lists, with its current state.
@@ -46,6 +55,10 @@ type slot struct {
 	current *intent
 	at      int  // index in account.order
 	busy    bool // a request holds the object lock
+
+	ledger   int           // the charge's index in book.charges, from 1; 0: there is none
+	refunds  []*refundSlot // oldest first
+	refunded int64         // by those that have not failed
 }
 
 // now is the simulator's time. Call with mu held.
@@ -64,7 +77,8 @@ func (b *book) time() time.Time {
 func (b *book) account(id string) *account {
 	a := b.accounts[id]
 	if a == nil {
-		a = &account{id: id, intents: map[string]*slot{}, byCustomer: map[string][]*slot{}, balance: map[string]int64{}, saved: map[string]*savedMethod{}}
+		a = &account{id: id, intents: map[string]*slot{}, byCustomer: map[string][]*slot{}, balance: map[string]int64{}, saved: map[string]*savedMethod{},
+			byCharge: map[string]*slot{}, refunds: map[string]*refundSlot{}}
 		a.keys.entries = map[string]*keyEntry{}
 		b.accounts[id] = a
 	}
@@ -77,12 +91,12 @@ func (b *book) lookupAccount(id string) *account {
 	return b.account(id)
 }
 
-// lock takes the object lock of a PaymentIntent. It reports whether it exists
+// lock takes the object lock of a PaymentIntent, by any id of place. It reports whether it exists
 // and whether the lock was free.
 func (b *book) lock(a *account, id string) (s *slot, free bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s = a.intents[id]
+	s, _ = a.place(id)
 	if s == nil || s.busy {
 		return s, false
 	}
@@ -102,7 +116,8 @@ func (b *book) unlock(s *slot) {
 func (b *book) exists(a *account, id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return a.intents[id] != nil
+	s, _ := a.place(id)
+	return s != nil
 }
 
 // created is the creation second of a new PaymentIntent: the clock's, unless
@@ -130,28 +145,30 @@ func (b *book) apply(a *account, in *intent, charge *chargeNote, c cause, at tim
 		b.intents++
 	}
 	s.current = in
+	if in.Charge != "" {
+		a.byCharge[in.Charge] = s
+	}
 	if in.Due != 0 {
 		heap.Push(&b.due, dueItem{at: in.Due, account: a, slot: s})
 	}
 	if charge != nil {
-		b.addCharge(a, in, charge, at)
+		b.addCharge(a, s, charge, at)
 	}
 }
 
-func (b *book) addCharge(a *account, in *intent, note *chargeNote, at time.Time) {
-	if note.Held {
-		for i := range b.charges {
-			if c := &b.charges[i]; c.ID == note.ID && c.Account == a.id {
-				c.Captured = true
-			}
-		}
+func (b *book) addCharge(a *account, s *slot, note *chargeNote, at time.Time) {
+	in := s.current
+	if note.Held && s.ledger > 0 {
+		c := &b.charges[s.ledger-1]
+		c.Captured, c.AmountCaptured = true, in.Received
 		a.balance[in.Currency] += in.Received
 		return
 	}
 	b.charges = append(b.charges, Charge{
 		ID: note.ID, PaymentIntent: in.ID, Account: a.id, Amount: in.Amount, Currency: in.Currency, Customer: in.Customer,
-		Captured: note.Captured, Metadata: in.Metadata, IdempotencyKey: note.Key, At: at,
+		Captured: note.Captured, AmountCaptured: in.Received, Metadata: in.Metadata, IdempotencyKey: note.Key, At: at,
 	})
+	s.ledger = len(b.charges)
 	if note.Captured {
 		a.balance[in.Currency] += in.Amount
 	}
@@ -176,7 +193,7 @@ func (b *book) tick(now time.Time) {
 		item := b.due[0]
 		if item.slot.busy {
 			busy = append(busy, item)
-		} else if item.slot.current.Due == item.at && b.settleItem(item) != nil {
+		} else if item.live() && b.settleItem(item) != nil {
 			break
 		}
 		heap.Pop(&b.due)
@@ -186,8 +203,15 @@ func (b *book) tick(now time.Time) {
 	}
 }
 
-// settleItem writes and applies what the clock does to one PaymentIntent.
+// settleItem writes and applies what the clock does to one PaymentIntent or refund.
 func (b *book) settleItem(item dueItem) error {
+	if item.refund != nil {
+		next := item.refund.current.settled()
+		if err := b.journal.append(&record{Account: item.account.id, Refund: next, At: item.at}); err != nil {
+			return err
+		}
+		return b.applyRefund(item.account, next, cause{}, time.Unix(0, item.at).UTC())
+	}
 	eff := settle(item.slot.current)
 	rec := &record{Account: item.account.id, Intent: eff.intent, Changed: true, Charge: eff.charge, At: item.at}
 	if err := b.journal.append(rec); err != nil {
@@ -216,6 +240,28 @@ type page struct {
 	after, before string // cursors: ids
 }
 
+// cut chooses [lo, hi) of n objects, oldest first, whose creation times and places in the account never decrease; cursor is the place that the page
+// ends before or begins after, -1 for none.
+func (p page) cut(n, cursor int, created func(i int) int64, place func(i int) int) (lo, hi int, more bool) {
+	lo = sort.Search(n, func(i int) bool { return created(i) >= p.from })
+	hi = sort.Search(n, func(i int) bool { return created(i) > p.to })
+	switch {
+	case cursor < 0:
+	case p.after != "":
+		hi = min(hi, sort.Search(n, func(i int) bool { return place(i) >= cursor }))
+	default:
+		lo = max(lo, sort.Search(n, func(i int) bool { return place(i) > cursor }))
+	}
+	if hi <= lo {
+		return 0, 0, false
+	}
+	more = hi-lo > p.limit
+	if p.before != "" {
+		return lo, min(hi, lo+p.limit), more
+	}
+	return max(lo, hi-p.limit), hi, more
+}
+
 // list returns a page, newest first, in time logarithmic in what is stored.
 // ok is false if a cursor names nothing.
 func (b *book) list(a *account, p page) (items []*intent, more, ok bool) {
@@ -226,29 +272,17 @@ func (b *book) list(a *account, p page) (items []*intent, more, ok bool) {
 	if p.customer != "" {
 		all = a.byCustomer[p.customer]
 	}
-	// [lo, hi) is the window of creation time, oldest first.
-	lo := sort.Search(len(all), func(i int) bool { return all[i].current.Created >= p.from })
-	hi := sort.Search(len(all), func(i int) bool { return all[i].current.Created > p.to })
-	cursor := p.after + p.before
-	if cursor != "" {
-		s := a.intents[cursor]
+	cursor := -1
+	if id := p.after + p.before; id != "" {
+		s := a.intents[id]
 		if s == nil {
 			return nil, false, false
 		}
-		if p.after != "" {
-			hi = min(hi, sort.Search(len(all), func(i int) bool { return all[i].at >= s.at }))
-		} else {
-			lo = max(lo, sort.Search(len(all), func(i int) bool { return all[i].at > s.at }))
-		}
+		cursor = s.at
 	}
+	lo, hi, more := p.cut(len(all), cursor, func(i int) int64 { return all[i].current.Created }, func(i int) int { return all[i].at })
 	if hi <= lo {
 		return nil, false, true
-	}
-	more = hi-lo > p.limit
-	if p.before != "" {
-		hi = min(hi, lo+p.limit)
-	} else {
-		lo = max(lo, hi-p.limit)
 	}
 	items = make([]*intent, 0, hi-lo)
 	for i := hi - 1; i >= lo; i-- {
@@ -257,11 +291,20 @@ func (b *book) list(a *account, p page) (items []*intent, more, ok bool) {
 	return items, more, true
 }
 
-// dueItem is a PaymentIntent that the clock will change.
+// dueItem is a PaymentIntent, or a refund of it, that the clock will change.
 type dueItem struct {
 	at      int64
 	account *account
 	slot    *slot
+	refund  *refundSlot
+}
+
+// live reports whether the item is still due: its state may have moved on.
+func (i dueItem) live() bool {
+	if i.refund != nil {
+		return i.refund.current.Due == i.at
+	}
+	return i.slot.current.Due == i.at
 }
 
 // dueQueue is a heap by time; items whose state has moved on are skipped.

@@ -23,11 +23,14 @@ func TestCapture(t *testing.T) {
 	take("pi_none").want(t, 404, nil)
 	take(whole).want(t, 200, map[string]any{"status": succeeded, "amount": 2000.0, "amount_received": 2000.0, "amount_capturable": 0.0})
 	take(part, "amount_to_capture", "500").want(t, 200, map[string]any{"status": succeeded, "amount": 2000.0, "amount_received": 500.0, "amount_capturable": 0.0})
-	take(whole).want(t, 400, map[string]any{"error.code": "payment_intent_unexpected_state"})
+	take(whole).want(t, 400, map[string]any{"error.code": "payment_intent_unexpected_state", "error.payment_intent.status": succeeded})
+	ended := held("ended")
+	r.do(call{path: intentsPath + "/" + ended + "/cancel"}).want(t, 200, nil)
+	take(ended).want(t, 400, map[string]any{"error.code": "payment_intent_unexpected_state", "error.payment_intent.status": canceled})
 	check := func(sim *Server) {
 		t.Helper()
 		charges := sim.Ledger().Charges
-		if len(charges) != 2 || !charges[0].Captured || !charges[1].Captured || charges[0].ID == charges[1].ID {
+		if len(charges) != 3 || charges[0].AmountCaptured != 2000 || charges[1].AmountCaptured != 500 || charges[2].Captured || !charges[0].Captured || !charges[1].Captured || charges[0].ID == charges[1].ID {
 			t.Errorf("%+v", charges)
 		}
 	}

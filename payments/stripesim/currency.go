@@ -2,6 +2,7 @@ package stripesim
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -28,6 +29,26 @@ var minimums = map[string]int64{
 }
 
 var threeDecimal = map[string]bool{"bhd": true, "jod": true, "kwd": true, "omr": true, "tnd": true}
+
+// zeroDecimal currencies have no smaller unit (docs.stripe.com/currencies#zero-decimal); isk and ugx count as if they had.
+var zeroDecimal = map[string]bool{
+	"bif": true, "clp": true, "djf": true, "gnf": true, "jpy": true, "kmf": true, "krw": true, "mga": true, "pyg": true, "rwf": true, "vnd": true,
+	"vuv": true, "xaf": true, "xof": true, "xpf": true,
+}
+
+// shownMoney writes an amount as Stripe's messages do.
+func shownMoney(amount int64, currency string) string {
+	text := fmt.Sprintf("%d.%02d", amount/100, amount%100)
+	switch {
+	case zeroDecimal[currency]:
+		text = strconv.FormatInt(amount, 10)
+	case threeDecimal[currency]:
+		text = fmt.Sprintf("%d.%03d", amount/1000, amount%1000)
+	case currency == "usd":
+		return "$" + text
+	}
+	return text + " " + currency
+}
 
 // Amounts have at most 8 digits; rupiah 12.
 const (

@@ -1,6 +1,6 @@
 // Package stripesim is a stateful Stripe over HTTP, made to be failed against.
 //
-// It keeps PaymentIntents, idempotency keys and a ledger, speaks API version
+// It keeps PaymentIntents, refunds, idempotency keys and a ledger, speaks API version
 // 2023-10-16, and can lose, break or delay any answer after (or before) the
 // money moved. Its ledger, outside /v1, says what really happened. It is not
 // for real money: live keys are refused.
@@ -14,7 +14,7 @@
 // store the answer under the key, in one write -> fault -> answer. What is
 // refused before "execute" leaves the key free. What is raised while executing
 // (402, and a 400 for a wrong state or an unknown payment method) is stored and
-// replayed. A PaymentIntent that is not there (404) is refused before the key
+// replayed. A PaymentIntent or refund that is not there (404) is refused before the key
 // is used. A blank Idempotency-Key header is refused with 400, so that a client
 // that lost its key is seen; whether Stripe does so is not documented.
 //
@@ -61,7 +61,7 @@
 // and leaves a replay as it is. A request that is refused before a fault's
 // place does not meet the fault: its ledger entry has none and the summary does
 // not count it, though a rule's `times` is spent when the request arrives.
-// Whatever the fault, a committed PaymentIntent is listed at once.
+// Whatever the fault, a committed PaymentIntent or refund is listed at once.
 //
 // A rule chooses by method (POST if left out), exact path and metadata of the
 // request's own form. It begins at its nth match, hits each match with its
@@ -84,7 +84,7 @@
 // # What is kept
 //
 // With Options.Path set, state survives SIGKILL: requests, PaymentIntents,
-// stored answers, charges and the clock's offset. Each finished request is one
+// stored answers, charges, refunds and the clock's offset. Each finished request is one
 // line of the file, written before its answer leaves; a request that was killed
 // before that has executed nothing. Fault rules, limits and the idempotency
 // switch are not kept.
@@ -99,6 +99,18 @@
 // refused with 400, while executing. The minimum amount is that of the presented
 // currency. Events are those of PaymentIntents (created, processing,
 // requires_action, amount_capturable_updated, payment_failed, succeeded,
-// canceled), listed for 30 days. Refunds, search and webhooks are not
+// canceled) and of refunds (refund.created and charge.refunded, refund.updated
+// and charge.refund.updated), listed for 30 days. Search and webhooks are not
 // here yet: their URLs are answered 404 as unrecognised.
+//
+// # Captures and refunds
+//
+// A capture takes all that is held or a part of it, once; the rest is released,
+// which is no refund here. Refunds give back what was captured, in as many parts
+// as one likes and never more. A refund succeeds at once, but those of bank
+// debits and of pm_card_pendingRefund (the card that ends in 7726) are pending first,
+// and those of pm_card_refundFail (in 5126) fail after they have
+// succeeded, all after Options.DebitSettle; what failed can be given back anew.
+// No refund ever requires an action, so none can be canceled. A charge is shown
+// by GET /v1/charges/{id} while it is the latest of its PaymentIntent.
 package stripesim

@@ -10,7 +10,7 @@ import (
 // eventLifetime is how long Stripe lists events (docs.stripe.com/api/events/list).
 const eventLifetime = 30 * 24 * time.Hour
 
-// event is something that happened to a PaymentIntent. Events are not in the
+// event is something that happened to a PaymentIntent or a refund of it. Events are not in the
 // ledger file: they follow from what is, in the same order and under the same
 // ids each time.
 type event struct {
@@ -19,6 +19,9 @@ type event struct {
 	created int64
 	cause   cause
 	intent  *intent // as it was then
+
+	refund   *refund // of an event about one; with what was given back of its charge by then
+	refunded int64
 }
 
 // cause is the request that made an event; zero: the clock did.
@@ -37,6 +40,11 @@ func causeOf(r *Request) cause {
 const (
 	eventCreated = "payment_intent.created"
 	eventFailed  = "payment_intent.payment_failed"
+
+	eventRefundCreated       = "refund.created"
+	eventRefundUpdated       = "refund.updated"
+	eventChargeRefunded      = "charge.refunded" // whose object is the charge
+	eventChargeRefundUpdated = "charge.refund.updated"
 )
 
 // eventOf is the event of a PaymentIntent's having come to a status.
@@ -59,13 +67,14 @@ func (b *book) addEvents(a *account, isNew bool, in *intent, c cause, at time.Ti
 	}
 }
 
-func (b *book) addEvent(a *account, kind string, in *intent, c cause, at time.Time) {
+func (b *book) addEvent(a *account, kind string, in *intent, c cause, at time.Time) *event {
 	created := at.Unix()
 	if n := len(a.events); n > 0 {
 		created = max(created, a.events[n-1].created)
 	}
 	b.events++
 	a.events = append(a.events, event{n: b.events, kind: kind, created: created, cause: c, intent: in})
+	return &a.events[len(a.events)-1]
 }
 
 // eventView is the Event of API version 2023-10-16.
@@ -82,7 +91,7 @@ type eventView struct {
 }
 
 type eventData struct {
-	Object *intentView `json:"object"`
+	Object any `json:"object"`
 }
 
 type requestView struct {
@@ -95,6 +104,14 @@ func (e *event) view(ids idMaker) *eventView {
 	if e.cause.seq != 0 {
 		id := ids.request(e.cause.seq)
 		v.Request.ID, v.Request.Key = &id, optional(e.cause.key)
+	}
+	switch {
+	case e.kind == eventChargeRefunded:
+		v.Data.Object = e.intent.charge(e.refunded)
+		return v
+	case e.refund != nil:
+		v.Data.Object = e.refund.view()
+		return v
 	}
 	in := *e.intent
 	if e.kind == eventCreated && in.Status != needsConfirmation {

@@ -12,7 +12,11 @@ func (s *Server) execute(a *attempt, op operation, target *slot, entry *keyEntry
 	e := env{ids: s.ids, seq: a.entry.Seq, now: now, created: a.account.created(now), key: a.entry.IdempotencyKey, settle: b.settle, saved: a.account.saved}
 	var current *intent
 	if target != nil {
-		current = target.current
+		_, of := a.account.place(op.target())
+		current, e.refunded, e.refundCreated = target.current, target.refunded, a.account.refundCreated(now)
+		if of != nil {
+			e.refund = of.current
+		}
 	}
 	eff := op.apply(e, current)
 	sent, keep := eff.answer, entry != nil
@@ -28,10 +32,8 @@ func (s *Server) execute(a *attempt, op operation, target *slot, entry *keyEntry
 	if a.fault.late() {
 		a.entry.Fault = a.fault.name()
 	}
-	if eff.intent != nil {
-		a.entry.PaymentIntent = eff.intent.ID
-	}
-	rec := &record{Account: a.account.id, Request: &a.entry, Intent: eff.intent, Changed: eff.changed, Charge: eff.charge, Saved: eff.saved, At: now.UnixNano()}
+	a.entry.PaymentIntent = eff.about()
+	rec := &record{Account: a.account.id, Request: &a.entry, Intent: eff.intent, Changed: eff.changed, Charge: eff.charge, Refund: eff.refund, Saved: eff.saved, At: now.UnixNano()}
 	if keep {
 		rec.Stored = &storedNote{Print: entry.print[:], Status: sent.status(), Error: sent.err, Shows: sent.err != nil && sent.err.showIntent}
 	}
@@ -43,7 +45,10 @@ func (s *Server) execute(a *attempt, op operation, target *slot, entry *keyEntry
 	}
 	a.recorded = true
 	if eff.changed {
-		b.apply(a.account, eff.intent, eff.charge, cause{seq: a.entry.Seq, key: a.entry.IdempotencyKey}, now.UTC())
+		b.apply(a.account, eff.intent, eff.charge, causeOf(&a.entry), now.UTC())
+	}
+	if eff.refunded { // of what is locked, and so is there
+		_ = b.applyRefund(a.account, eff.refund, causeOf(&a.entry), now.UTC())
 	}
 	a.account.save(eff.saved)
 	b.mu.Unlock()
@@ -63,7 +68,7 @@ func (s *Server) committed(a *attempt, eff effect) {
 		return
 	}
 	s.opts.OnCommit(Commit{Seq: a.entry.Seq, Path: a.entry.Path, IdempotencyKey: a.entry.IdempotencyKey,
-		PaymentIntent: a.entry.PaymentIntent, Status: eff.status(), Charged: eff.charge != nil})
+		PaymentIntent: a.entry.PaymentIntent, Status: eff.status(), Charged: eff.charge != nil, Refunded: eff.refunded})
 }
 
 // note appends an attempt that executed nothing.

@@ -15,11 +15,13 @@ const (
 	saltSecret  = 0x27d4eb2f165667c5
 	saltMethod  = 0x85ebca77c2b2ae63
 	saltEvent   = 0x94d049bb133111eb
+	saltRefund  = 0xd6e8feb86659fd93
 )
 
 func (m idMaker) intent(seq uint64) string  { return m.make("pi_3", saltIntent, seq) }
 func (m idMaker) charge(seq uint64) string  { return m.make("ch_3", saltCharge, seq) }
 func (m idMaker) method(seq uint64) string  { return m.make("pm_1", saltMethod, seq) }
+func (m idMaker) refund(seq uint64) string  { return m.make("re_3", saltRefund, seq) }
 func (m idMaker) event(n uint64) string     { return m.make("evt_1", saltEvent, n) }
 func (m idMaker) request(seq uint64) string { return m.make("req_", saltRequest, seq) }
 func (m idMaker) secret(id string, seq uint64) string {

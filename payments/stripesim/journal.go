@@ -38,7 +38,8 @@ type record struct {
 	Intent  *intent      `json:"intent,omitempty"` // new state, or the one an error shows
 	Changed bool         `json:"changed,omitempty"`
 	Charge  *chargeNote  `json:"charge,omitempty"`
-	Saved   *savedMethod `json:"saved,omitempty"` // new state
+	Refund  *refund      `json:"refund,omitempty"` // new state
+	Saved   *savedMethod `json:"saved,omitempty"`  // new state
 	Stored  *storedNote  `json:"stored,omitempty"`
 	At      int64        `json:"at,omitempty"` // unix nanoseconds of the execution
 }
@@ -48,7 +49,7 @@ type header struct {
 	Salt    uint64 `json:"salt"` // of ids
 }
 
-// storedNote is the answer under an idempotency key; its PaymentIntent is the record's.
+// storedNote is the answer under an idempotency key; its object is the record's.
 type storedNote struct {
 	Print  []byte    `json:"print"`
 	Status int       `json:"status"`

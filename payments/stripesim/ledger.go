@@ -43,22 +43,31 @@ type Charge struct {
 	Currency       string            `json:"currency"`
 	Customer       string            `json:"customer"`
 	Captured       bool              `json:"captured"`
+	AmountCaptured int64             `json:"amount_captured"`
+	AmountRefunded int64             `json:"amount_refunded"` // by refunds that have not failed
 	Metadata       map[string]string `json:"metadata"`
 	IdempotencyKey string            `json:"idempotency_key"`
 	At             time.Time         `json:"at"`
 }
 
-// Refund is money given back. The simulator makes none yet.
+// Refund is money given back, or on its way. One that failed stays listed.
 type Refund struct {
-	ID            string    `json:"id"`
-	PaymentIntent string    `json:"payment_intent"`
-	Amount        int64     `json:"amount"`
-	Status        string    `json:"status"`
-	At            time.Time `json:"at"`
+	ID             string            `json:"id"`
+	PaymentIntent  string            `json:"payment_intent"`
+	Charge         string            `json:"charge"`
+	Account        string            `json:"account"`
+	Amount         int64             `json:"amount"`
+	Currency       string            `json:"currency"`
+	Status         string            `json:"status"` // as it stands now
+	Reason         string            `json:"reason"`
+	Metadata       map[string]string `json:"metadata"`
+	IdempotencyKey string            `json:"idempotency_key"`
+	At             time.Time         `json:"at"` // of its making
 }
 
 // Summary counts the ledger: the answer of GET /_sim/summary. A payment is a
-// pair of metadata oncepay_namespace and oncepay_payment.
+// pair of metadata oncepay_namespace and oncepay_payment; of refunds, so is a
+// request for one.
 type Summary struct {
 	Requests       int            `json:"requests"`
 	Posts          int            `json:"posts"`
@@ -71,6 +80,9 @@ type Summary struct {
 	DoubleCharges  int            `json:"double_charges"` // payments with more than one charge
 	DoubleCharged  []string       `json:"double_charged"` // their oncepay_payment
 	Unattributed   int            `json:"unattributed"`   // charges without oncepay_payment
+	DoubleRefunds  int            `json:"double_refunds"` // requests for a refund that made more than one, whatever became of them
+	DoubleRefunded []string       `json:"double_refunded"`
+	StrayRefunds   int            `json:"unattributed_refunds"` // refunds without oncepay_payment
 	FaultsInjected int            `json:"faults_injected"`
 	Faults         map[string]int `json:"faults"` // injected, by kind (slow without its time)
 	Hung           int            `json:"hung"`   // calls that commit_then_hang holds now
@@ -149,7 +161,7 @@ func (l *requestLog) outcome(r *Request) {
 // Ledger returns a copy of the ledger, in order of arrival and of commit.
 func (s *Server) Ledger() Ledger {
 	s.book.time() // what is due settles first
-	l := Ledger{Refunds: []Refund{}}
+	var l Ledger
 	s.log.mu.Lock()
 	l.Requests = make([]Request, len(s.log.list))
 	for i, r := range s.log.list {
@@ -160,11 +172,19 @@ func (s *Server) Ledger() Ledger {
 	defer s.book.mu.Unlock()
 	l.Charges = append([]Charge{}, s.book.charges...)
 	for i := range l.Charges {
-		m := map[string]string{}
-		maps.Copy(m, l.Charges[i].Metadata)
-		l.Charges[i].Metadata = m
+		l.Charges[i].Metadata = copied(l.Charges[i].Metadata)
+	}
+	l.Refunds = append([]Refund{}, s.book.refunds...)
+	for i := range l.Refunds {
+		l.Refunds[i].Metadata = copied(l.Refunds[i].Metadata)
 	}
 	return l
+}
+
+func copied(metadata map[string]string) map[string]string {
+	m := map[string]string{}
+	maps.Copy(m, metadata)
+	return m
 }
 
 // Summary returns the counts of the ledger.
@@ -183,6 +203,9 @@ func (s *Server) Summary() Summary {
 	sum.DoubleCharges = len(b.doubled)
 	sum.DoubleCharged = append([]string{}, b.doubled...)
 	slices.Sort(sum.DoubleCharged)
+	sum.Refunds, sum.StrayRefunds, sum.DoubleRefunds = len(b.refunds), b.strayRefunds, len(b.refundedTwice)
+	sum.DoubleRefunded = append([]string{}, b.refundedTwice...)
+	slices.Sort(sum.DoubleRefunded)
 	return sum
 }
 

@@ -13,12 +13,22 @@ const (
 	outcomeDebitStays            // processing for ever
 )
 
+// refundFate is what becomes of refunds of what was charged.
+type refundFate int
+
+const (
+	refundsAtOnce refundFate = iota
+	refundsLater             // pending, then succeeded
+	refundsFail              // succeeded, then failed
+)
+
 // method is one of Stripe's test payment methods (docs.stripe.com/testing).
 type method struct {
 	kind    string // card or us_bank_account
 	brand   string
 	last4   string
 	outcome outcome
+	refund  refundFate
 	code    string // error code of a decline or a failed debit
 	decline string // decline_code
 	message string
@@ -63,6 +73,8 @@ func buildMethods() map[string]method {
 	} {
 		m[id] = method{kind: "card", brand: card[0], last4: card[1]}
 	}
+	m["pm_card_pendingRefund"] = method{kind: "card", brand: "visa", last4: "7726", refund: refundsLater}
+	m["pm_card_refundFail"] = method{kind: "card", brand: "visa", last4: "5126", refund: refundsFail}
 	declines := []struct{ id, last4, code, decline, message string }{
 		{"pm_card_visa_chargeDeclined", "0002", "card_declined", "generic_decline", "Your card was declined."},
 		{"pm_card_visa_chargeDeclinedInsufficientFunds", "9995", "card_declined", "insufficient_funds", "Your card has insufficient funds."},

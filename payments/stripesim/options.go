@@ -42,7 +42,7 @@ type Options struct {
 	Keys        []Key            // accepted keys; none means any test key, see the package comment
 	Clock       func() time.Time // time.Now if nil; AdvanceClock adds to it
 	Latency     time.Duration    // between validation and execution, in whole milliseconds
-	DebitSettle time.Duration    // time until a bank debit settles; 4 days if 0
+	DebitSettle time.Duration    // time until a bank debit settles, and a refund that is pending or will fail; 4 days if 0
 	Seed        uint64           // of ids and of rules with a rate; random if 0
 	Logger      *slog.Logger     // discards if nil; never sees keys or bodies
 	// OnCommit, if set, is called after each executed POST, when it is in the
@@ -59,6 +59,7 @@ type Commit struct {
 	PaymentIntent  string // id; empty if the request touched none
 	Status         int    // of the true answer, whatever the fault does to it
 	Charged        bool   // money moved or was authorised
+	Refunded       bool   // a refund was made or changed
 }
 
 func (o Options) withDefaults() (Options, error) {

@@ -23,7 +23,7 @@ type attempt struct {
 	connected bool // Stripe-Account names the account
 	account   *account
 	route     *route
-	id        string // of the PaymentIntent or payment method in the path
+	id        string // of the PaymentIntent, refund, charge or payment method in the path
 	pairs     []pair
 	badBody   *apiError
 	blankKey  bool
@@ -206,7 +206,7 @@ func (s *Server) post(a *attempt, latency time.Duration) reply {
 		return refusal(e)
 	}
 	if op.target() != "" && !s.book.exists(a.account, op.target()) {
-		return refusal(noSuchIntent(op.target()))
+		return refusal(absent(op))
 	}
 	if a.meet(FaultInUse409) {
 		return refusal(keyInUse(key))
@@ -219,9 +219,7 @@ func (s *Server) post(a *attempt, latency time.Duration) reply {
 		}
 		if !claimed {
 			a.entry.Replayed = true
-			if found.answer.intent != nil {
-				a.entry.PaymentIntent = found.answer.intent.ID
-			}
+			a.entry.PaymentIntent = found.answer.about()
 			return reply{answer: *found.answer, original: found.seq, late: a.fault.kind != FaultCommitThen500}
 		}
 		entry = found
@@ -246,6 +244,14 @@ func (s *Server) post(a *attempt, latency time.Duration) reply {
 		return reply{abort: true}
 	}
 	return s.execute(a, op, target, entry)
+}
+
+// absent is the refusal of an operation whose target is not there.
+func absent(op operation) *apiError {
+	if own, ok := op.(interface{ absent() *apiError }); ok {
+		return own.absent()
+	}
+	return noSuchIntent(op.target())
 }
 
 // conclude writes the attempt down, in memory and in the file, before a byte
@@ -285,6 +291,8 @@ func (rep *reply) render() []byte {
 	switch {
 	case rep.intent != nil:
 		v = rep.intent.view()
+	case rep.refund != nil:
+		v = rep.refund.view()
 	case rep.saved != nil:
 		v = rep.saved.view()
 	}

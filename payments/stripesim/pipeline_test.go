@@ -57,7 +57,7 @@ func TestUnrecognisedURLs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{})
 	for _, c := range []call{
-		{method: "POST", path: "/v1/refunds"}, {method: "GET", path: "/v1/events/evt_1"}, {method: "GET", path: methodsPath}, {method: "POST", path: methodsPath + "/pm_1"}, {method: "GET", path: intentsPath + "/search"},
+		{method: "POST", path: "/v1/disputes"}, {method: "DELETE", path: refundsPath}, {method: "GET", path: chargesPath}, {method: "POST", path: refundsPath + "/re_1/cancel"}, {method: "GET", path: "/v1/events/evt_1"}, {method: "GET", path: methodsPath}, {method: "POST", path: methodsPath + "/pm_1"}, {method: "GET", path: intentsPath + "/search"},
 		{method: "POST", path: intentsPath + "/pi_1/apply_customer_balance"}, {method: "DELETE", path: intentsPath}, {method: "GET", path: "/"},
 		{method: "GET", path: intentsPath + "/"}, {method: "GET", path: intentsPath + "/pi_1/confirm"}, {method: "GET", path: "/v1/accounts"},
 	} {
@@ -66,7 +66,7 @@ func TestUnrecognisedURLs(t *testing.T) {
 			t.Errorf("%s %s: %s", c.method, c.path, msg)
 		}
 	}
-	r.do(call{path: "/v1/refunds", secret: "none"}).want(t, 401, nil)
+	r.do(call{path: "/v1/disputes", secret: "none"}).want(t, 401, nil)
 	if res := r.control("GET", "/_sim/nothing", ""); res.status != 404 {
 		t.Errorf("unknown control: %d", res.status)
 	}

@@ -16,6 +16,8 @@ type route struct {
 const (
 	intentsPath = "/v1/payment_intents"
 	methodsPath = "/v1/payment_methods"
+	refundsPath = "/v1/refunds"
+	chargesPath = "/v1/charges"
 	eventsPath  = "/v1/events"
 )
 
@@ -24,30 +26,39 @@ var routes = func() map[string]*route {
 	for _, r := range []*route{
 		{name: "GET /v1/account", read: readAccount},
 		{name: "GET /v1/balance", read: readBalance},
+		{name: "GET /v1/charges/{id}", read: readCharge},
 		{name: "GET /v1/events", read: readEvents},
 		{name: "GET /v1/payment_intents", read: readList},
 		{name: "GET /v1/payment_intents/{id}", read: readIntent},
+		{name: "GET /v1/refunds", read: readRefunds},
+		{name: "GET /v1/refunds/{id}", read: readRefund},
 		{name: "POST /v1/payment_intents", parse: parseCreate},
 		{name: "POST /v1/payment_intents/{id}/confirm", parse: parseConfirm},
 		{name: "POST /v1/payment_intents/{id}/cancel", parse: parseCancel},
 		{name: "POST /v1/payment_intents/{id}/capture", parse: parseCapture},
 		{name: "POST /v1/payment_methods/{id}/attach", parse: parseAttach},
 		{name: "POST /v1/payment_methods/{id}/detach", parse: parseDetach},
+		{name: "POST /v1/refunds", parse: parseRefund},
+		{name: "POST /v1/refunds/{id}", parse: parseRelabel},
 	} {
 		m[r.name] = r
 	}
 	return m
 }()
 
+// parents are the paths under which objects have their own.
+var parents = []string{intentsPath, refundsPath, chargesPath, methodsPath}
+
 func knownRoute(name string) bool { return routes[name] != nil }
 
 // findRoute returns the route of a request and the id in its path, or nil.
 func findRoute(method, path string) (*route, string) {
-	parent := intentsPath
-	rest, ok := strings.CutPrefix(path, intentsPath+"/")
-	if !ok {
-		parent = methodsPath
-		rest, ok = strings.CutPrefix(path, methodsPath+"/")
+	var parent, rest string
+	ok := false
+	for _, parent = range parents {
+		if rest, ok = strings.CutPrefix(path, parent+"/"); ok {
+			break
+		}
 	}
 	if !ok {
 		return routes[method+" "+path], ""

@@ -47,7 +47,7 @@ func New(opts Options) (*Server, error) {
 	s.log.seen = map[string]struct{}{}
 	s.limits.Store(&Limits{LatencyMS: int(opts.Latency / time.Millisecond)})
 	s.idemp.Store(true)
-	s.book = book{settle: opts.DebitSettle, clock: opts.Clock, accounts: map[string]*account{}, perPay: map[string]int{}}
+	s.book = book{settle: opts.DebitSettle, clock: opts.Clock, accounts: map[string]*account{}, perPay: map[string]int{}, perRefund: map[string]int{}}
 	if opts.Path != "" {
 		s.book.journal, err = openJournal(opts.Path, opts.Seed, opts.Sync, opts.Logger, s.load)
 		if err != nil {
@@ -80,6 +80,11 @@ func (s *Server) load(rec *record) error {
 		}
 		s.book.apply(a, rec.Intent, rec.Charge, causeOf(rec.Request), at)
 	}
+	if rec.Refund != nil {
+		if err := s.book.applyRefund(a, rec.Refund, causeOf(rec.Request), at); err != nil {
+			return err
+		}
+	}
 	a.save(rec.Saved)
 	if r := rec.Request; r != nil {
 		if r.Seq == 0 {
@@ -94,13 +99,13 @@ func (s *Server) load(rec *record) error {
 }
 
 func (s *Server) restoreKey(a *account, rec *record, at time.Time) error {
-	e := &keyEntry{seq: rec.Request.Seq, at: at, answer: &answer{err: rec.Stored.Error, intent: rec.Intent, saved: rec.Saved}}
+	e := &keyEntry{seq: rec.Request.Seq, at: at, answer: &answer{err: rec.Stored.Error, intent: rec.Intent, refund: rec.Refund, saved: rec.Saved}}
 	if copy(e.print[:], rec.Stored.Print) != len(e.print) {
 		return errors.New("a stored key has no fingerprint")
 	}
 	if e.answer.err != nil {
 		e.answer.err.Status, e.answer.err.showIntent = rec.Stored.Status, rec.Stored.Shows
-	} else if rec.Intent == nil && rec.Saved == nil {
+	} else if rec.Intent == nil && rec.Saved == nil && rec.Refund == nil {
 		return errors.New("a stored answer has no object")
 	}
 	a.keys.restore(rec.Request.IdempotencyKey, e)
