@@ -27,6 +27,7 @@ const (
 	memberKey       = "idempotency_key"
 	memberTenant    = "tenant_id"
 	memberExpiresAt = "expires_at"
+	memberReason    = "reason" // of cancels and refunds, which no batch has
 )
 
 // textMembers are the members that a cell becomes as it is.
@@ -49,7 +50,7 @@ func Columns() []string {
 	var names []string
 	for _, member := range schema.IntentMembers() {
 		switch member {
-		case memberKey, memberTenant, memberMetadata:
+		case memberKey, memberTenant, memberMetadata, memberReason:
 		case columnAmount:
 			names = append(names, columnAmount, columnDecimal)
 		default:

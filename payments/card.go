@@ -28,6 +28,7 @@ func (i Intent) CardField() string {
 		{"receipt_email", i.ReceiptEmail},
 		{"capture_method", string(i.CaptureMethod)},
 		{"return_url", i.ReturnURL},
+		{fieldReason, i.Reason},
 		{"tenant_id", i.TenantID},
 	}
 	for _, f := range fields {

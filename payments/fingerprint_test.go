@@ -61,7 +61,7 @@ func anyIntent() *rapid.Generator[Intent] {
 	return rapid.Custom(func(t *rapid.T) Intent {
 		word := rapid.OneOf(rapid.Just(""), rapid.StringN(0, 8, -1))
 		return Intent{
-			TenantID: word.Draw(t, "tenant"), IdempotencyKey: word.Draw(t, "key"), Kind: Kind(rapid.SampledFrom([]string{"", "charge", "refund"}).Draw(t, "kind")),
+			TenantID: word.Draw(t, "tenant"), IdempotencyKey: word.Draw(t, "key"), Kind: Kind(rapid.SampledFrom([]string{"", "charge"}).Draw(t, "kind")),
 			PaymentID: word.Draw(t, "payment_id"), Amount: rapid.Int64().Draw(t, "amount"), Currency: rapid.SampledFrom([]string{"usd", "USD", "jpy", ""}).Draw(t, "currency"),
 			Customer: word.Draw(t, "customer"), PaymentMethod: word.Draw(t, "payment_method"), Description: word.Draw(t, "description"),
 			StatementDescriptorSuffix: word.Draw(t, "suffix"), ReceiptEmail: word.Draw(t, "email"),

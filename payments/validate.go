@@ -31,22 +31,19 @@ const currencyRemedy = "must be one of Stripe's three-letter currency codes, as 
 // Validate checks everything that can be known of an intent without asking anybody, and returns nil if all is well. It normalises first, and
 // lists every fault, the key's before the others. Reserved keys pass: whether a batch's child key may be used depends on where it came from. The
 // tenant's form is the caller's matter too, since the tenant comes from the caller's identity. A card number is looked for by CardField.
+//
+// It is for charges: a follow-up never passes, so that whoever stores charges stores no other kind. ValidateFollowUp is for those.
 func (i Intent) Validate() *ValidationError {
 	i = i.Normalized()
 	v := &ValidationError{Reason: ReasonInvalid}
-	if message := CheckKey(i.IdempotencyKey); message != "" {
-		v.Reason = ReasonKeyInvalid
-		if i.IdempotencyKey == "" {
-			v.Reason = ReasonKeyMissing
-		}
-		v.add("idempotency_key", message)
-	}
+	v.addKey(i.IdempotencyKey)
 	v.add("kind", checkKind(i.Kind))
 	if i.Kind == KindCharge {
 		v.add("payment_id", checkAbsent(i.PaymentID, "is only for captures, cancels and refunds: remove it from a charge"))
 		v.add("amount", CheckAmount(i.Amount, i.Currency))
 		v.add("currency", checkCurrency(i.Currency))
 		v.add("payment_method", checkPresent(i.PaymentMethod, "is required: name the Stripe PaymentMethod to charge, as pm_…"))
+		v.add(fieldReason, checkAbsent(i.Reason, "is only for cancels and refunds: remove it from a charge"))
 	}
 	if i.Kind != KindCharge {
 		v.add("payment_id", checkReference(i.PaymentID))
@@ -56,7 +53,9 @@ func (i Intent) Validate() *ValidationError {
 	v.add("description", checkText(i.Description, DescriptionLengthMax))
 	v.add("statement_descriptor_suffix", checkDescriptorSuffix(i.StatementDescriptorSuffix))
 	v.add("receipt_email", checkEmail(i.ReceiptEmail))
-	v.add("capture_method", checkCaptureMethod(i.CaptureMethod))
+	if !i.Kind.FollowUp() {
+		v.add("capture_method", checkCaptureMethod(i.CaptureMethod))
+	}
 	v.add("return_url", checkReturnURL(i.ReturnURL))
 	for _, message := range checkMetadata(i.Metadata) {
 		v.add(fieldMetadata, message)
@@ -67,6 +66,19 @@ func (i Intent) Validate() *ValidationError {
 		return nil
 	}
 	return v
+}
+
+// addKey notes what is wrong with the key, which then names the reason.
+func (e *ValidationError) addKey(key string) {
+	message := CheckKey(key)
+	if message == "" {
+		return
+	}
+	e.Reason = ReasonKeyInvalid
+	if key == "" {
+		e.Reason = ReasonKeyMissing
+	}
+	e.add("idempotency_key", message)
 }
 
 // add notes a fault; "" is none.
@@ -81,7 +93,7 @@ func checkKind(k Kind) string {
 	case KindCharge:
 		return ""
 	case KindCapture, KindCancel, KindRefund:
-		return "must be charge: captures, cancels and refunds are not accepted by this version"
+		return "must be charge, or left out: a capture, cancel or refund is a request of its own about one payment, and in no batch"
 	default:
 		return "must be charge, or left out"
 	}

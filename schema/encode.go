@@ -63,6 +63,7 @@ func (w *writer) intent(in Intent) {
 	w.text(memberReturnURL, in.ReturnURL)
 	w.texts(memberMetadata, in.Metadata)
 	w.time(memberExpiresAt, in.ExpiresAt)
+	w.text(memberReason, in.Reason)
 	w.out = append(w.out, '}')
 }
 

@@ -43,6 +43,7 @@ type Intent struct {
 	ReturnURL                 Optional[string]
 	Metadata                  map[string]string // nil is absent, empty is {}
 	ExpiresAt                 Optional[time.Time]
+	Reason                    Optional[string] // of a cancel or a refund
 }
 
 // The members of an intent, in the order in which EncodeIntent writes them.
@@ -63,6 +64,7 @@ const (
 	memberReturnURL                 = "return_url"
 	memberMetadata                  = "metadata"
 	memberExpiresAt                 = "expires_at"
+	memberReason                    = "reason"
 )
 
 // IntentMembers lists the names of an intent's members in their canonical order.
@@ -70,7 +72,7 @@ func IntentMembers() []string {
 	return []string{
 		memberIdempotencyKey, memberTenantID, memberKind, memberPaymentID, memberAmount, memberCurrency,
 		memberPaymentMethod, memberCustomer, memberDescription, memberStatementDescriptorSuffix,
-		memberReceiptEmail, memberCaptureMethod, memberOffSession, memberReturnURL, memberMetadata, memberExpiresAt,
+		memberReceiptEmail, memberCaptureMethod, memberOffSession, memberReturnURL, memberMetadata, memberExpiresAt, memberReason,
 	}
 }
 
@@ -150,6 +152,8 @@ func (r *reader) intentMember(name []byte, in *Intent) *DecodeError {
 		return r.texts(memberMetadata, &in.Metadata)
 	case memberExpiresAt:
 		return r.timestamp(memberExpiresAt, &in.ExpiresAt)
+	case memberReason:
+		return r.text(memberReason, &in.Reason)
 	}
 	return r.unknown(name, IntentMembers())
 }
