@@ -110,6 +110,9 @@ type Restored struct {
 	Stored    int              // payments that the database did not have
 	Conflicts map[int][]string // by index: those whose key names another request, and in which fields
 	Unknown   map[int]string   // by index: those whose tenant the database does not have
+	// Refused are captures, cancels and refunds, by index, that their payment does not allow as it stands now, and why: it may be forgotten itself, or is
+	// still to be looked up. Nothing was stored of them: each is a dead letter then, whose replay asks again.
+	Refused map[int]string
 }
 
 // Orphan reports whether the payment is a batch's child whose batch is not there: it was stored again from its message alone. Nothing is ever sent

@@ -47,6 +47,13 @@ func (s *Store) Admit(ctx context.Context, r payments.AdmitRequest) (payments.Ad
 
 // prepare does, in the caller's goroutine, all that needs no database. refused says that the request names no key that could be looked up.
 func prepare(r payments.AdmitRequest) (a *admission, refused bool, err error) {
+	if r.Intent.Kind.FollowUp() && r.Refused == nil && !r.ExistingOnly {
+		return nil, false, &payments.Error{Code: payments.CodeInvalid, Field: "kind", Message: "what is about a payment is accepted under a lock of it"}
+	}
+	return prepareAny(r)
+}
+
+func prepareAny(r payments.AdmitRequest) (a *admission, refused bool, err error) {
 	r.Intent = r.Intent.Normalized()
 	i := r.Intent
 	if problem := payments.CheckTenantID(i.TenantID); problem != "" {
@@ -67,7 +74,7 @@ func prepare(r payments.AdmitRequest) (a *admission, refused bool, err error) {
 	}
 	texts := [...]struct{ field, text string }{
 		{"kind", string(i.Kind)}, {"currency", i.Currency}, {"capture_method", string(i.CaptureMethod)}, {"customer", i.Customer},
-		{"payment_method", i.PaymentMethod}, {"payment_id", i.PaymentID}, {"description", i.Description},
+		{"payment_method", i.PaymentMethod}, {"payment_id", i.PaymentID}, {"reason", i.Reason}, {"description", i.Description},
 		{"statement_descriptor_suffix", i.StatementDescriptorSuffix}, {"receipt_email", i.ReceiptEmail}, {"return_url", i.ReturnURL},
 		{"stripe_account", r.Account.ID},
 	}

@@ -11,6 +11,7 @@ import (
 // change is what one transition does to the rows of a payment.
 type change struct {
 	after       payments.Payment
+	refund      string         // of a follow-up: what Stripe calls its refund
 	token       payments.Token // stored as last_token
 	adopts      bool           // it takes over a PaymentIntent that a person may have given to another payment
 	clearSubmit bool           // take back first_submit_at and last_submit_at, which are left alone otherwise
@@ -79,7 +80,13 @@ func (c *change) tell(kind, namespace string) error {
 	if kind == "" {
 		kind = document.EventType(c.after)
 	}
-	body, err := document.Event(c.after, kind, namespace, c.after.UpdatedAt)
+	var body []byte
+	var err error
+	if c.after.Kind.FollowUp() {
+		body, err = document.FollowUpEvent(payments.FollowUp{Payment: c.after, StripeRefund: c.refund}, kind, namespace, c.after.UpdatedAt)
+	} else {
+		body, err = document.Event(c.after, kind, namespace, c.after.UpdatedAt)
+	}
 	if err != nil {
 		return err
 	}
@@ -88,8 +95,9 @@ func (c *change) tell(kind, namespace string) error {
 }
 
 // newChange applies a transition to what is stored, with its timeline and its dead letter. due is when the ticket is due again.
-func (s *Store) newChange(p payments.Payment, t payments.Transition, token payments.Token, at, due time.Time) (*change, error) {
-	c := &change{after: apply(p, t, at), token: token, clearSubmit: t.ClearSubmit, adopts: t.Adopts()}
+func (s *Store) newChange(r row, t payments.Transition, token payments.Token, at, due time.Time) (*change, error) {
+	p := r.payment
+	c := &change{after: apply(p, t, at), refund: r.refund, token: token, clearSubmit: t.ClearSubmit, adopts: t.Adopts()}
 	if t.Status.HasTicket() {
 		c.due = micro(due)
 		c.after = withTicket(c.after, &payments.Ticket{DueAt: c.due})

@@ -29,7 +29,7 @@ func (s *Store) BuryPayment(ctx context.Context, c payments.Claim, letter paymen
 			if !r.holds(c.Token) && !(payments.SabotageNoTokenCheck && r.ticket != nil) {
 				return ticketLost(k.id)
 			}
-			ch, err := s.buryChange(r.payment, c.Token, letter, now, delay)
+			ch, err := s.buryChange(r, c.Token, letter, now, delay)
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,8 @@ func (s *Store) BuryPayment(ctx context.Context, c payments.Claim, letter paymen
 }
 
 // buryChange is the transition of a payment that is given up, and its dead letter.
-func (s *Store) buryChange(p payments.Payment, token payments.Token, letter payments.DeadLetter, now time.Time, delay time.Duration) (*change, error) {
+func (s *Store) buryChange(r row, token payments.Token, letter payments.DeadLetter, now time.Time, delay time.Duration) (*change, error) {
+	p := r.payment
 	t := payments.Transition{Status: payments.StatusStalled, Reason: string(letter.Reason), Rounds: p.Rounds}
 	switch {
 	case p.Status == payments.StatusPending:
@@ -59,7 +60,7 @@ func (s *Store) buryChange(p payments.Payment, token payments.Token, letter paym
 	case p.InDoubt || p.Status == payments.StatusUnknown:
 		t.Status, t.InDoubt, t.AbsentAt = payments.StatusUnknown, true, p.AbsentAt
 	}
-	c, err := s.newChange(p, t, token, now, now.Add(delay))
+	c, err := s.newChange(r, t, token, now, now.Add(delay))
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// CountByStatus counts a tenant's payments, batches left out, by their stored status. It reads all of them.
+// CountByStatus counts a tenant's charges by their stored status. It reads all of them.
 func (s *Store) CountByStatus(ctx context.Context, tenantID string) (map[payments.Status]int, error) {
 	rows, err := s.pool.Query(ctx, query("count_by_status"), tenantID)
 	if err != nil {

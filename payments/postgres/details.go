@@ -11,6 +11,8 @@ import (
 // details are the members of an intent that few requests have. They stand in one column, so that a row without them is narrow.
 type details struct {
 	PaymentID                 string            `json:"payment_id,omitempty"`
+	All                       bool              `json:"all,omitempty"`
+	Reason                    string            `json:"reason,omitempty"`
 	Description               string            `json:"description,omitempty"`
 	StatementDescriptorSuffix string            `json:"statement_descriptor_suffix,omitempty"`
 	ReceiptEmail              string            `json:"receipt_email,omitempty"`
@@ -20,18 +22,21 @@ type details struct {
 
 // encodeDetails returns the column's text, "" for null. It is the JSON of details, written by hand: every payment has it written once.
 func encodeDetails(i payments.Intent) string {
-	if i.PaymentID == "" && i.Description == "" && i.StatementDescriptorSuffix == "" && i.ReceiptEmail == "" && i.ReturnURL == "" && len(i.Metadata) == 0 {
+	if i.PaymentID == "" && !i.All && i.Reason == "" && i.Description == "" && i.StatementDescriptorSuffix == "" && i.ReceiptEmail == "" && i.ReturnURL == "" && len(i.Metadata) == 0 {
 		return ""
 	}
 	text := append(make([]byte, 0, 256), '{')
 	members := [...]struct{ name, text string }{
-		{"payment_id", i.PaymentID}, {"description", i.Description}, {"statement_descriptor_suffix", i.StatementDescriptorSuffix},
+		{"payment_id", i.PaymentID}, {"reason", i.Reason}, {"description", i.Description}, {"statement_descriptor_suffix", i.StatementDescriptorSuffix},
 		{"receipt_email", i.ReceiptEmail}, {"return_url", i.ReturnURL},
 	}
 	for _, m := range members {
 		if m.text != "" {
 			text = appendMember(text, m.name, m.text)
 		}
+	}
+	if i.All {
+		text = append(appendName(text, "all"), "true"...)
 	}
 	if len(i.Metadata) > 0 {
 		names := make([]string, 0, len(i.Metadata))
@@ -76,7 +81,8 @@ func decodeDetails(text string, i *payments.Intent) error {
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return fmt.Errorf("%w: details: %w", errMapping, err)
 	}
-	i.PaymentID, i.Description, i.StatementDescriptorSuffix = d.PaymentID, d.Description, d.StatementDescriptorSuffix
+	i.PaymentID, i.All, i.Reason = d.PaymentID, d.All, d.Reason
+	i.Description, i.StatementDescriptorSuffix = d.Description, d.StatementDescriptorSuffix
 	i.ReceiptEmail, i.ReturnURL, i.Metadata = d.ReceiptEmail, d.ReturnURL, d.Metadata
 	return nil
 }

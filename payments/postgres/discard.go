@@ -177,6 +177,6 @@ func (s *Store) discardOne(l letterLock, rows map[key]row, token payments.Token,
 	if wrong != nil {
 		return nil, wrong.Error(), nil
 	}
-	c, err = s.newChange(r.payment, t, token, now, now)
+	c, err = s.newChange(r, t, token, now, now)
 	return c, "", err
 }

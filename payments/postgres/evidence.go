@@ -126,7 +126,7 @@ func (s *Store) judge(r row, now time.Time, token payments.Token, decide judging
 	if p.Owned && p.InDoubt && !decides(t.Status) {
 		t.InDoubt = true // whoever has the ticket now may be sending
 	}
-	c, err := s.newChange(p, t, token, now, now.Add(s.opts.Backoff.After(t.Delay, nil)))
+	c, err := s.newChange(r, t, token, now, now.Add(s.opts.Backoff.After(t.Delay, nil)))
 	if err != nil {
 		return nil, payments.Recorded{}, err
 	}
@@ -183,7 +183,7 @@ func (s *Store) lockPayment(ctx context.Context, tx *transaction, k key) (row, t
 	if locked != (current[0].ticket != nil) {
 		return row{}, now, errTicketCame
 	}
-	return current[0], now.UTC(), nil
+	return current[0], now.UTC(), nameRefunds(ctx, tx, current)
 }
 
 func notFound(id payments.ID) error {

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/oncepay/oncepay/payments"
-	"github.com/oncepay/oncepay/schema"
+	"github.com/oncepay/oncepay/payments/document"
 )
 
 // Find implements payments.Store. CodeNotFound.
@@ -60,9 +60,8 @@ func (s *Store) Timeline(ctx context.Context, tenantID string, id payments.ID) (
 	}
 	var entries []payments.Entry
 	if p.Kind != payments.KindBatch { // which is not received: it is done with its commit
-		entries = append(entries, payments.Entry{
-			At: p.CreatedAt, Type: schema.PaymentEventType(string(payments.StatusReceived)), Status: payments.StatusReceived,
-		})
+		p.Status = payments.StatusReceived
+		entries = append(entries, payments.Entry{At: p.CreatedAt, Type: document.EventType(p), Status: p.Status})
 	}
 	rows, err := s.pool.Query(ctx, query("timeline"), tenantID, id[:])
 	if err != nil {

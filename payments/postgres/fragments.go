@@ -35,6 +35,7 @@ var fragments = strings.NewReplacer(
 	"{tenant}", `t.id, coalesce(t.stripe_account, ''), coalesce(t.stripe_key_ref, ''), coalesce(t.account, ''), coalesce(t.livemode, false),
     t.created_at`,
 	"{ticket statuses}", quoted(payments.TicketStatuses()),
+	"{statuses that hold up}", quoted(holdsUp),
 	"{rate}", budgetRate,
 	"{burst}", budgetBurst,
 	"{tokens}", budgetTokens,
@@ -134,6 +135,11 @@ input AS MATERIALIZED (
         FROM asked a OFFSET 0) a
     LEFT JOIN LATERAL (` + atStripe + `) o ON true
 )`
+}
+
+// holdsUp are the statuses of a follow-up that has still to be worked on before those behind it: what Stripe is processing holds up nobody.
+var holdsUp = []payments.Status{
+	payments.StatusReceived, payments.StatusWaiting, payments.StatusUnknown, payments.StatusNeedsReview, payments.StatusStalled,
 }
 
 // childID is the id of the i-th child of a batch b: payments.NewID of its key. By its id every plan finds it through the primary key.

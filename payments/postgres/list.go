@@ -8,7 +8,7 @@ import (
 )
 
 // List returns a page of payments and the cursor of the next page, "" after the last. A status that few payments have is searched for through
-// all the tenant's payments, since no index holds the status. Batches are no payments and are left out. CodeInvalid: the cursor is none of ours, or a filter is not text;
+// all the tenant's payments, since no index holds the status. Charges alone are payments here: batches, captures, cancels and refunds are left out. CodeInvalid: the cursor is none of ours, or a filter is not text;
 // CodeNotFound: the tenant has no such batch.
 func (s *Store) List(ctx context.Context, r payments.ListRequest) (page []payments.Payment, next string, err error) {
 	err = checkFilters(map[string]string{"tenant": r.TenantID, "status": string(r.Status), "customer": r.Customer, "idempotency_key": r.IdempotencyKey})
@@ -53,7 +53,7 @@ func (s *Store) listOne(ctx context.Context, r payments.ListRequest) ([]payments
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case p.Kind == payments.KindBatch:
+	case p.Kind != payments.KindCharge:
 		return nil, nil
 	case r.Status != "" && p.ShownStatus() != r.Status, r.Customer != "" && p.Customer != r.Customer:
 		return nil, nil

@@ -259,7 +259,7 @@ func (s *Store) recordChange(p payments.Payment, r *payments.Recording, now time
 	if at.IsZero() {
 		at = now
 	}
-	return s.newChange(p, t, r.Claim.Token, at, now.Add(r.Delay))
+	return s.newChange(row{payment: p}, t, r.Claim.Token, at, now.Add(r.Delay))
 }
 
 // standing is the payment as its row has it while the claim's token stands in the ticket: as it was claimed, with what giving the token wrote,

@@ -126,7 +126,7 @@ func (f *issuing) decide(s *Store, w payments.ReplayWork) error {
 		if err != nil {
 			return err
 		}
-		c, err := s.newChange(p, t, s.newToken(), f.now, f.now)
+		c, err := s.newChange(r, t, s.newToken(), f.now, f.now)
 		if err != nil {
 			return err
 		}
@@ -191,6 +191,9 @@ func (s *Store) lockEach(ctx context.Context, tx *transaction, keys []key) (map[
 	var current []row
 	b.Queue(query("read_by_id"), tenants, ids).Query(collect(&current))
 	if err := tx.send(ctx, b); err != nil {
+		return nil, err
+	}
+	if err := nameRefunds(ctx, tx, current); err != nil {
 		return nil, err
 	}
 	for _, r := range current {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,13 @@ import (
 // Resolve records a person's decision about a payment, with its line in the audit, in one transaction. The open dead letter of a payment that is final
 // then is settled with it. CodeNotFound; CodeInvalid as payments.Resolve, while a rewind is running, and for a PaymentIntent that another payment has.
 func (s *Store) Resolve(ctx context.Context, tenantID string, id payments.ID, d payments.Decision, op payments.Operation) (payments.Recorded, error) {
+	p, err := s.Find(ctx, tenantID, id)
+	if err != nil {
+		return payments.Recorded{}, err
+	}
+	if p.Kind.FollowUp() {
+		return s.resolveFollowUp(ctx, p, d, op)
+	}
 	n, err := s.nameIntent(ctx, tenantID, id, d)
 	if err != nil {
 		return payments.Recorded{}, err
@@ -41,22 +49,59 @@ func (s *Store) resolve(ctx context.Context, tenantID string, id payments.ID, d 
 		return n.confirm(ctx, s, tx)
 	}
 	done, err := s.evidence(ctx, tenantID, id, decide, beside{first: first, also: func(b *pgx.Batch, done payments.Recorded) {
-		if done.Payment.Status.Final() {
-			b.Queue(query("settle_ticket_letter"), tenantID, id[:])
-		}
-		became := map[string]any{"from": before, "status": done.Payment.Status}
-		if d.As == payments.StatusSucceeded {
-			became["stripe_payment_intent"], became["amount_captured"] = done.Payment.StripePaymentIntent, done.Payment.AmountCaptured
-		}
-		result, _ := json.Marshal(became)
-		s.queueAudit(b, payments.AuditEntry{
-			Actor: op.Actor, Action: "payments resolve", Reason: op.Reason, TenantID: tenantID, Target: done.Payment.ID.Format(done.Payment.Kind), Result: result,
-		})
+		s.queueResolved(b, done.Payment, before, d, op)
 	}})
 	if violates(err, intentTaken) { // by somebody who has just begun to name it for another payment
 		return done, n.meanwhile()
 	}
 	return done, err
+}
+
+// queueResolved adds what belongs to a decision beside what it makes of the payment.
+func (s *Store) queueResolved(b *pgx.Batch, p payments.Payment, before payments.Status, d payments.Decision, op payments.Operation) {
+	if p.Status.Final() {
+		b.Queue(query("settle_ticket_letter"), p.TenantID, p.ID[:])
+	}
+	became := map[string]any{"from": before, "status": p.Status}
+	if d.As == payments.StatusSucceeded {
+		became["stripe_payment_intent"] = p.StripePaymentIntent
+		if p.Kind == payments.KindCharge {
+			became["amount_captured"] = p.AmountCaptured
+		}
+	}
+	result, _ := json.Marshal(became)
+	s.queueAudit(b, payments.AuditEntry{
+		Actor: op.Actor, Action: "payments resolve", Reason: op.Reason, TenantID: p.TenantID, Target: p.ID.Format(p.Kind), Result: result,
+	})
+}
+
+// resolveFollowUp is Resolve of a capture, cancel or refund, with what it does to its charge. It names no PaymentIntent: it has its charge's.
+func (s *Store) resolveFollowUp(ctx context.Context, p payments.Payment, d payments.Decision, op payments.Operation) (payments.Recorded, error) {
+	charge, err := payments.ParseID(p.PaymentID)
+	if err != nil {
+		return payments.Recorded{}, payments.Errorf(payments.CodeInternal, "%s names no payment", p.ID.Format(p.Kind))
+	}
+	before := p.Status
+	e := &followUpEnd{
+		s: s, key: key{p.TenantID, p.ID}, charge: key{p.TenantID, charge}, token: s.newToken(), chargeToken: s.newToken(),
+		moves: true, wakes: !slices.Contains(holdsUp, d.As),
+		beside: beside{
+			first: s.notRewinding,
+			also:  func(b *pgx.Batch, done payments.Recorded) { s.queueResolved(b, done.Payment, before, d, op) },
+		},
+	}
+	e.judge = func(own row, now time.Time) (payments.Transition, time.Time, time.Time, error) {
+		before = own.payment.Status
+		if own.ticket != nil {
+			own.payment.NextAttemptAt = own.ticket.DueAt // also of one that somebody has: until then it is that worker's
+		}
+		t, err := payments.Resolve(own.payment, d, op, now)
+		if err == nil && !own.payment.Status.CanMove(t.Status) {
+			err = impossible(own.payment, t)
+		}
+		return t, now, now.Add(s.opts.Backoff.After(t.Delay, nil)), err
+	}
+	return e.run(ctx)
 }
 
 // notRewinding refuses what a person decides while a rewind is running. What it has found at Stripe is held against the payments as they stood when it

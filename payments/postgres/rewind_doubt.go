@@ -40,17 +40,19 @@ func (s *Store) doubt(ctx context.Context, tx *transaction, r payments.Rewind, n
 	if err := tx.send(ctx, b); err != nil {
 		return done, nil, err
 	}
+	if err := nameRefunds(ctx, tx, rows); err != nil {
+		return done, nil, err
+	}
 	slices.SortFunc(rows, func(x, y row) int { return x.key().compare(y.key()) })
 	d := doubting{now: now}
 	for i := range rows {
-		p := rows[i].payment
 		switch there := found[rows[i].key()]; len(there) {
 		case 0:
-			err = d.add(s, r, p, account(p.TenantID), false)
+			err = d.add(s, r, rows[i], account(rows[i].payment.TenantID), false)
 		case 1:
-			err = d.add(s, r, p, there[0], true)
+			err = d.add(s, r, rows[i], there[0], true)
 		default:
-			err = d.several(s, p)
+			err = d.several(s, rows[i])
 		}
 		if err != nil {
 			return done, nil, err
@@ -86,8 +88,8 @@ type doubting struct {
 }
 
 // add decides about one payment. account is where Stripe's record of it is (recorded), or where its tenant's payments go.
-func (d *doubting) add(s *Store, r payments.Rewind, p payments.Payment, account payments.Account, recorded bool) error {
-	moves := false
+func (d *doubting) add(s *Store, r payments.Rewind, of row, account payments.Account, recorded bool) error {
+	p, moves := &of.payment, false
 	switch p.Status {
 	case payments.StatusReceived, payments.StatusWaiting:
 		moves = true
@@ -113,7 +115,7 @@ func (d *doubting) add(s *Store, r payments.Rewind, p payments.Payment, account 
 		return nil
 	}
 	t := payments.Transition{Status: payments.StatusUnknown, Reason: payments.ReasonRewound, InDoubt: true}
-	c, err := s.newChange(p, t, s.newToken(), d.now, d.now)
+	c, err := s.newChange(of, t, s.newToken(), d.now, d.now)
 	if err != nil {
 		return err
 	}
@@ -123,7 +125,8 @@ func (d *doubting) add(s *Store, r payments.Rewind, p payments.Payment, account 
 
 // several gives a payment to a person whose PaymentIntents are on more than one account: it is pinned to one of them at most, and what is looked up there
 // says nothing of the other. One that has ended stays, and is told.
-func (d *doubting) several(s *Store, p payments.Payment) error {
+func (d *doubting) several(s *Store, of row) error {
+	p := of.payment
 	if p.Status == payments.StatusNeedsReview && p.InDoubt && p.Reason == payments.ReasonSeveral {
 		return nil
 	}
@@ -134,7 +137,7 @@ func (d *doubting) several(s *Store, p payments.Payment) error {
 		return nil
 	}
 	t := payments.Transition{Status: payments.StatusNeedsReview, Reason: payments.ReasonSeveral, InDoubt: true}
-	c, err := s.newChange(p, t, s.newToken(), d.now, d.now)
+	c, err := s.newChange(of, t, s.newToken(), d.now, d.now)
 	if err != nil {
 		return err
 	}

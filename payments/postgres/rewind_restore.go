@@ -11,19 +11,47 @@ import (
 )
 
 // RestorePayments stores those of the payments that the database does not have, and makes them, and those that it has and that nothing was sent
-// for, in doubt: each is looked up before anything is sent. Of two with one key the first counts. Intents must have passed validation.
-// CodeTicketLost as for GoOn.
+// for, in doubt: each is looked up before anything is sent. Of two with one key the first counts. Intents must have passed validation. Captures, cancels
+// and refunds come after all charges of the list, in their order. CodeTicketLost as for GoOn.
 func (s *Store) RestorePayments(ctx context.Context, r payments.Rewind, hold time.Duration, list []payments.ForgottenPayment, account AccountOf) (payments.Rewind, payments.Restored, error) {
-	admissions := make([]*admission, len(list))
+	done := payments.Restored{Conflicts: map[int][]string{}, Unknown: map[int]string{}, Refused: map[int]string{}}
+	var charges, others []int
+	for i := range list {
+		if list[i].Intent.Kind.FollowUp() {
+			others = append(others, i)
+		} else {
+			charges = append(charges, i)
+		}
+	}
+	if len(charges) > 0 || len(list) == 0 {
+		var err error
+		if r, err = s.restoreCharges(ctx, r, hold, list, charges, account, &done); err != nil {
+			return r, payments.Restored{}, err
+		}
+	}
+	for _, i := range others {
+		next, err := s.restoreFollowUp(ctx, r, hold, list[i], i, account, &done)
+		if err != nil {
+			return next, payments.Restored{}, err
+		}
+		r = next
+	}
+	return r, done, nil
+}
+
+// restoreCharges stores those of the list that at names, all at once.
+func (s *Store) restoreCharges(ctx context.Context, r payments.Rewind, hold time.Duration, list []payments.ForgottenPayment, at []int, account AccountOf, done *payments.Restored) (payments.Rewind, error) {
+	admissions := make([]*admission, len(at))
 	first := map[key]*admission{}
 	var keys []key
 	since := r.Since // a copy of what came by HTTP may have been published long after it was sent, but not before the database forgot it
-	for i, f := range list {
+	for n, i := range at {
+		f := list[i]
 		a, _, err := prepare(payments.AdmitRequest{Intent: f.Intent, Lane: f.Lane})
 		if err != nil {
-			return r, payments.Restored{}, err
+			return r, err
 		}
-		admissions[i] = a
+		admissions[n] = a
 		if first[a.key()] == nil {
 			first[a.key()] = a
 			keys = append(keys, a.key())
@@ -31,9 +59,9 @@ func (s *Store) RestorePayments(ctx context.Context, r payments.Rewind, hold tim
 		since = earlier(since, f.StoredAt)
 	}
 	slices.SortFunc(keys, key.compare)
-	var done payments.Restored
-	next, err := s.rewinding(ctx, r, hold, func(ctx context.Context, tx *transaction, r *payments.Rewind, now time.Time) ([]payments.OutboxItem, error) {
-		done = payments.Restored{Conflicts: map[int][]string{}, Unknown: map[int]string{}}
+	return s.rewinding(ctx, r, hold, func(ctx context.Context, tx *transaction, r *payments.Rewind, now time.Time) ([]payments.OutboxItem, error) {
+		clear(done.Conflicts)
+		clear(done.Unknown)
 		b := tx.batch()
 		s.queueRestore(b, keys, first, &done.Stored)
 		tenants, ids := keyArrays(keys)
@@ -46,7 +74,8 @@ func (s *Store) RestorePayments(ctx context.Context, r payments.Rewind, hold tim
 		for i := range rows {
 			there[rows[i].key()] = &rows[i]
 		}
-		for i, a := range admissions {
+		for n, a := range admissions {
+			i := at[n]
 			switch stored := there[a.key()]; {
 			case stored == nil:
 				done.Unknown[i] = a.Intent.TenantID
@@ -63,7 +92,51 @@ func (s *Store) RestorePayments(ctx context.Context, r payments.Rewind, hold tim
 		r.Progress.Restored += done.Stored
 		return messages, err
 	})
-	return next, done, err
+}
+
+// restoreFollowUp does so for one capture, cancel or refund, in a transaction of its own, since it is decided under a lock of its charge.
+func (s *Store) restoreFollowUp(ctx context.Context, r payments.Rewind, hold time.Duration, f payments.ForgottenPayment, i int, account AccountOf, done *payments.Restored) (payments.Rewind, error) {
+	a, _, err := s.prepareFollowUp(payments.FollowUpRequest{Intent: f.Intent, Lane: f.Lane})
+	if err != nil {
+		return r, err
+	}
+	a.forgotten = true
+	missing, err := s.missingTenants(ctx, []string{a.Intent.TenantID})
+	if err != nil {
+		return r, translate(err)
+	}
+	if missing[a.Intent.TenantID] {
+		done.Unknown[i] = a.Intent.TenantID
+		return r, nil
+	}
+	stored := 0
+	next, err := s.rewinding(ctx, r, hold, func(ctx context.Context, tx *transaction, r *payments.Rewind, now time.Time) ([]payments.OutboxItem, error) {
+		delete(done.Conflicts, i)
+		delete(done.Refused, i)
+		answer, _, err := s.admitFollowUp(ctx, tx, a, false)
+		if err != nil {
+			return nil, err
+		}
+		switch stored = 0; answer.Verdict {
+		case payments.VerdictStored:
+			stored = 1
+		case payments.VerdictConflict:
+			done.Conflicts[i] = answer.Differs
+			return nil, nil
+		case payments.VerdictExists:
+		default:
+			done.Refused[i] = answer.Why
+			return nil, nil
+		}
+		asked := *r
+		asked.Since = earlier(r.Since, f.StoredAt)
+		in, messages, err := s.doubt(ctx, tx, asked, now, []key{a.key()}, account)
+		r.Progress.Doubted += in.n
+		r.Progress.Restored += stored
+		return messages, err
+	})
+	done.Stored += stored
+	return next, err
 }
 
 func earlier(a, b time.Time) time.Time {

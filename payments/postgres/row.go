@@ -17,9 +17,26 @@ type row struct {
 	fingerprintVersion int
 	lastToken          payments.Token
 	ticket             *payments.Ticket // nil: none
+
+	// Of a follow-up, where the statement asked for them.
+	number int64
+	refund string
 }
 
 func (r row) key() key { return key{r.payment.TenantID, r.payment.ID} }
+
+// followUp is the row as a follow-up; number and refund have been read.
+func (r row) followUp() payments.FollowUp {
+	return payments.FollowUp{Payment: r.payment, Number: r.number, StripeRefund: r.refund}
+}
+
+// naming is the row with what Stripe calls its refund from now on, when that is known.
+func (r row) naming(refund *payments.Refund) row {
+	if refund != nil && refund.ID != "" {
+		r.refund = sanitised(refund.ID, nameMax)
+	}
+	return r
+}
 
 // holds reports whether the token stands in the payment's ticket.
 func (r row) holds(t payments.Token) bool {

@@ -32,6 +32,7 @@ func TestPlans(t *testing.T) {
 		"admit_paced", "take_due", "take_paced", "make_budgets", "budgets", "throttle", "tenant", "pin_account",
 		"announce", "admit_announced", "accept", "intents_pending", "intents_sent", "admit_batch", "find_batches", "batch_children", "batch_totals", "list_batches", "list_run",
 		"open_batches", "lock_batches", "complete_totals", "complete_batches", "find_api_key", "take_alone", "take_rest", "take_due_alone",
+		"find_follow_up", "follow_ups_of", "accept_follow_up", "follow_up_state", "next_follow_up", "refunds_of", "name_refund", "add_refunded",
 	} {
 		plan := explain(t, conn.Conn(), name)
 		text := strings.ReplaceAll(strings.Join(plan, "\n"), "Seq Scan on pauses", "a look at pauses") // a row for each pause that stands
@@ -43,7 +44,11 @@ func TestPlans(t *testing.T) {
 			if !strings.Contains(line, "Scan") {
 				continue
 			}
-			byID := strings.Contains(line, "on payments p")
+			byID := strings.Contains(line, "on payments p") || strings.Contains(line, "on payments x")
+			byCharge := strings.Contains(plan[min(i+1, len(plan)-1)], "payment_id = ") || strings.Contains(plan[min(i+1, len(plan)-1)], "(id = ")
+			if strings.Contains(line, "on operations") && !byCharge {
+				t.Errorf("%s: %s %s", name, strings.TrimSpace(line), strings.TrimSpace(plan[i+1]))
+			}
 			if byID && (!strings.Contains(line, "using payments_pkey") || !strings.Contains(plan[i+1], "(id = ")) {
 				t.Errorf("%s: %s %s", name, strings.TrimSpace(line), strings.TrimSpace(plan[i+1]))
 			}

@@ -37,6 +37,9 @@ var (
 	_ payments.Keys    = (*Store)(nil)
 	_ payments.Outbox  = (*Store)(nil)
 	_ payments.Replays = (*Store)(nil)
+
+	_ payments.FollowUps      = (*Store)(nil)
+	_ payments.FollowUpReader = (*Store)(nil)
 )
 
 // Limits of one flush.

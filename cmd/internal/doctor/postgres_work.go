@@ -53,6 +53,7 @@ var privileges = map[string]string{
 	"payment_events": "SELECT, INSERT",
 	"outbox":         "SELECT, INSERT, UPDATE, DELETE",
 	"batches":        "SELECT, INSERT, UPDATE",
+	"operations":     "SELECT, INSERT, UPDATE",
 	"outbox_intents": "SELECT, INSERT, UPDATE, DELETE",
 	"dead_letters":   "SELECT, INSERT, UPDATE, DELETE",
 	"tenants":        "SELECT, INSERT, UPDATE",

@@ -1,1 +1,1 @@
-SELECT status, count(*)::int FROM payments WHERE tenant_id = $1 AND kind <> 'batch' GROUP BY status
+SELECT status, count(*)::int FROM payments WHERE tenant_id = $1 AND kind = 'charge' GROUP BY status

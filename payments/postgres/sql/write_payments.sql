@@ -1,7 +1,8 @@
--- amount_refunded is not written: refunds change it while no ticket stands.
+-- amount_refunded is not written: refunds change it, while no ticket of their charge stands, and where one does all the same (a restored database) what
+-- was given back counts as taken.
 UPDATE payments p SET status = u.status, reason = nullif(u.reason, ''), failure = nullif(u.failure, '')::json,
     stripe_payment_intent = nullif(u.stripe_payment_intent, ''), stripe_charge = nullif(u.stripe_charge, ''),
-    amount_captured = u.amount_captured, in_doubt = u.in_doubt,
+    amount_captured = greatest(u.amount_captured, p.amount_refunded), in_doubt = u.in_doubt,
     first_submit_at = CASE WHEN u.clear_submit THEN NULL ELSE p.first_submit_at END,
     last_submit_at = CASE WHEN u.clear_submit THEN NULL ELSE p.last_submit_at END,
     absent_at = u.absent_at, tries = u.tries, rounds = u.rounds, sequence = u.sequence, last_token = u.last_token,

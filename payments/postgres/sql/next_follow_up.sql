@@ -1,0 +1,8 @@
+-- The first follow-up behind one ($2) that has still to be worked on.
+SELECT e.id
+FROM (SELECT * FROM operations o WHERE o.tenant_id = $1 AND o.id = $2 OFFSET 0) o
+CROSS JOIN LATERAL (
+    SELECT n.* FROM operations n WHERE n.tenant_id = o.tenant_id AND n.payment_id = o.payment_id AND n.number > o.number ORDER BY n.number OFFSET 0) e
+CROSS JOIN LATERAL (SELECT x.status FROM payments x WHERE x.tenant_id = e.tenant_id AND x.id = e.id OFFSET 0) x
+WHERE x.status IN ({statuses that hold up})
+ORDER BY e.number LIMIT 1
