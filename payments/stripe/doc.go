@@ -3,6 +3,8 @@
 // The way of a submit: request (the form body, a pure function of the stored intent) -> submit -> transport (one request leaves, or none)
 // -> observe (what the answer proves). lookup lists Stripe's records of a payment, retrieve reads one PaymentIntent again.
 //
+// Captures, cancels and refunds go the same way (followup_request, capture, cancel, refund); refund_lookup lists the refunds of a PaymentIntent.
+//
 // Three layers re-send a POST on their own: stripe-go, net/http's Client (redirects) and net/http's Transport (a keep-alive connection that dies,
 // whenever an Idempotency-Key header is present). Calls go through the last alone, where that is switched off, and gate.go makes it certain:
 // every connection asks a passage before its first byte, and a passage lets one connection through once.
@@ -16,5 +18,5 @@
 // account, or to another than its tenant's, goes nowhere.
 //
 // A look-up lists the customer's PaymentIntents; one without a customer lists all of the account in its window, and those share listings
-// (share.go). Looking asks the list of PaymentIntents only; Stripe's events are not asked yet.
+// (share.go). What the list does not show is looked for among the events of the window as well (events.go).
 package stripe

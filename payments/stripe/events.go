@@ -104,7 +104,7 @@ func decodeEvents(body []byte) (page, error) {
 		}
 		data, _ := members(m["data"])
 		var err error
-		r.about, r.metadata, err = whose(data["object"])
+		r.about, r.metadata, err = whose(data["object"], "payment_intent", validIntent)
 		return r, err
 	})
 }

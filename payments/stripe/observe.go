@@ -56,7 +56,14 @@ func (g *Gateway) observe(p payments.Payment, x *exchange) payments.Observation 
 	case x.status >= 200 && x.status <= 299:
 		return observeObject(p, x, o)
 	default:
-		return g.observeError(p, x, o)
+		return g.observeError(x, o, chargeRefused(p))
+	}
+}
+
+// chargeRefused says of which PaymentIntents an error to a submit can tell: the payment's own, in which nothing moves.
+func chargeRefused(p payments.Payment) func(payments.ObservationKind, payments.PaymentIntent) bool {
+	return func(_ payments.ObservationKind, pi payments.PaymentIntent) bool {
+		return about(p, pi) && !moves(pi.Status)
 	}
 }
 
@@ -93,8 +100,8 @@ func observeObject(p payments.Payment, x *exchange, o payments.Observation) paym
 	return o
 }
 
-// observeError: any other status.
-func (g *Gateway) observeError(p payments.Payment, x *exchange, o payments.Observation) payments.Observation {
+// observeError: any other status. fits says whether an error of the kind can be about such a PaymentIntent; one that cannot proves nothing.
+func (g *Gateway) observeError(x *exchange, o payments.Observation, fits func(payments.ObservationKind, payments.PaymentIntent) bool) payments.Observation {
 	e, ok := decodeError(x.body)
 	if !ok {
 		o.Detail = fmt.Sprintf("Stripe answered %d without an error of its own form", x.status)
@@ -112,7 +119,7 @@ func (g *Gateway) observeError(p payments.Payment, x *exchange, o payments.Obser
 	case e.Intent == nil:
 		o.Detail += ", about something that is no PaymentIntent"
 		return o
-	case !about(p, *e.Intent) || moves(e.Intent.Status):
+	case !fits(kind, *e.Intent):
 		o.Detail += ", about another payment, or one that was not refused"
 		return o
 	case kind == payments.ObservedDecline:
@@ -140,9 +147,12 @@ func echoes(x *exchange) bool {
 	return got == "" || got == x.key
 }
 
-// about reports whether the PaymentIntent is the payment's, as far as its metadata say.
+// about reports whether the PaymentIntent is the payment's, or its charge's, as far as its metadata say.
 func about(p payments.Payment, pi payments.PaymentIntent) bool {
 	id, ok := pi.Metadata[MetadataPayment]
+	if p.Kind.FollowUp() {
+		return !ok || id == p.PaymentID
+	}
 	return !ok || id == p.ID.String()
 }
 

@@ -86,7 +86,7 @@ func (g *Gateway) readable(p payments.Payment, x *exchange) (payments.Observatio
 	return o, apiError{}, false
 }
 
-// record is one PaymentIntent of a page, or an event about one, read only as far as needed to tell whose it is.
+// record is one PaymentIntent or refund of a page, or an event about one, read only as far as needed to tell whose it is.
 type record struct {
 	id       string
 	about    string // of an event: the PaymentIntent's id
@@ -102,7 +102,7 @@ type page struct {
 // decodePage reads a list of PaymentIntents.
 func decodePage(body []byte) (page, error) {
 	return decodeList(body, func(raw json.RawMessage) (record, error) {
-		id, metadata, err := whose(raw)
+		id, metadata, err := whose(raw, "payment_intent", validIntent)
 		return record{id: id, metadata: metadata, raw: raw}, err
 	})
 }
@@ -129,12 +129,14 @@ func decodeList(body []byte, decode func(json.RawMessage) (record, error)) (page
 	return p, nil
 }
 
-// whose reads of a PaymentIntent what tells whose it is.
-func whose(raw json.RawMessage) (id string, metadata map[string]string, err error) {
+func validIntent(id string) bool { return validID(id, "pi_") }
+
+// whose reads of a PaymentIntent, or a refund, what tells whose it is.
+func whose(raw json.RawMessage, want string, valid func(id string) bool) (id string, metadata map[string]string, err error) {
 	var object string
 	item, ok := members(raw)
-	if !ok || !given(item["object"], &object) || object != "payment_intent" || !given(item["id"], &id) || !validID(id, "pi_") {
-		return "", nil, errors.New("Stripe's list has an item that is no PaymentIntent")
+	if !ok || !given(item["object"], &object) || object != want || !given(item["id"], &id) || !valid(id) {
+		return "", nil, fmt.Errorf("Stripe's list has an item that is no %s", want)
 	}
 	if value, ok := item["metadata"]; !ok || json.Unmarshal(value, &metadata) != nil {
 		return "", nil, errors.New("Stripe's list has an item without readable metadata")

@@ -37,9 +37,17 @@ func Body(version int, namespace string, i payments.Intent) (string, error) {
 	return encode(fields), err
 }
 
-func requestFields(version int, namespace string, i payments.Intent) ([]field, error) {
+// known refuses versions of which this build does not know what they make of an intent.
+func known(version int) error {
 	if version != 1 {
-		return nil, fmt.Errorf("request_version %d is not known to this build; run one that knows it", version)
+		return fmt.Errorf("request_version %d is not known to this build; run one that knows it", version)
+	}
+	return nil
+}
+
+func requestFields(version int, namespace string, i payments.Intent) ([]field, error) {
+	if err := known(version); err != nil {
+		return nil, err
 	}
 	if i.Kind != payments.KindCharge {
 		return nil, fmt.Errorf("the kind %q is not a charge", i.Kind)
@@ -62,11 +70,8 @@ func fieldsV1(namespace string, i payments.Intent) ([]field, error) {
 		{"receipt_email", i.ReceiptEmail},
 		{"return_url", i.ReturnURL},
 		{"statement_descriptor_suffix", i.StatementDescriptorSuffix},
-		{"metadata[" + MetadataPayment + "]", i.ID().String()},
-		{"metadata[" + MetadataTenant + "]", i.TenantID},
-		{"metadata[" + MetadataNamespace + "]", namespace},
-		{"metadata[" + MetadataKeySHA256 + "]", payments.KeySHA256(i.IdempotencyKey)},
 	}
+	fields = append(fields, ourMetadata(namespace, i)...)
 	// An empty value would unset the member at Stripe; what the intent leaves out is left out.
 	fields = slices.DeleteFunc(fields, func(f field) bool { return f.value == "" })
 	if i.ReturnURL == "" {
@@ -75,16 +80,39 @@ func fieldsV1(namespace string, i payments.Intent) ([]field, error) {
 	if i.OffSession {
 		fields = append(fields, field{"off_session", "true"})
 	}
+	theirs, err := clientMetadata(i)
+	if err != nil {
+		return nil, err
+	}
+	return sorted(append(fields, theirs...)), nil
+}
+
+// ourMetadata say whose the object is, whatever its customer or charge.
+func ourMetadata(namespace string, i payments.Intent) []field {
+	return []field{
+		{"metadata[" + MetadataPayment + "]", i.ID().Format(i.Kind)},
+		{"metadata[" + MetadataTenant + "]", i.TenantID},
+		{"metadata[" + MetadataNamespace + "]", namespace},
+		{"metadata[" + MetadataKeySHA256 + "]", payments.KeySHA256(i.IdempotencyKey)},
+	}
+}
+
+func clientMetadata(i payments.Intent) ([]field, error) {
+	fields := make([]field, 0, len(i.Metadata))
 	for name, value := range i.Metadata {
 		if strings.HasPrefix(name, metadataPrefix) || strings.ContainsAny(name, "[]") {
 			return nil, fmt.Errorf("the metadata of the intent use a name that is ours or not Stripe's")
 		}
 		fields = append(fields, field{"metadata[" + name + "]", value})
 	}
+	return fields, nil
+}
+
+func sorted(fields []field) []field {
 	slices.SortFunc(fields, func(a, b field) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.value, b.value))
 	})
-	return fields, nil
+	return fields
 }
 
 // encode writes a form as Stripe's SDKs do: brackets stay, all else is escaped. It is our own, so that a new SDK cannot change a body that

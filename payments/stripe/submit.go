@@ -10,33 +10,37 @@ import (
 
 // Submit creates and confirms the PaymentIntent of the payment. Exactly one HTTP request leaves, or none.
 func (g *Gateway) Submit(ctx context.Context, s payments.Submission) payments.Observation {
-	switch {
-	case s.Payment.StripeAccount == "":
-		return payments.Observation{Kind: payments.ObservedHeldBack, Account: g.account, Detail: unpinned}
-	case g.foreign(s.Payment):
-		return g.foreignAccount()
-	}
-	fields, err := g.charge(s)
-	if err != nil {
-		return g.heldBackBug(s.Payment, err)
-	}
-	x := &exchange{
-		method: http.MethodPost, path: createPath, form: encode(fields), key: s.StripeKey,
-		gate: &passage{once: true, mayLeave: s.MayLeave},
-	}
-	g.do(ctx, x)
-	if x.bug != nil {
-		return g.heldBackBug(s.Payment, x.bug)
+	x, o := g.send(ctx, s, func() (path, form string, err error) {
+		if err := g.mayBeSent(s, s.Payment.Kind); err != nil {
+			return "", "", err
+		}
+		form, err = Body(s.Payment.RequestVersion, g.namespace, s.Payment.Intent)
+		return createPath, form, err
+	})
+	if x == nil {
+		return o
 	}
 	return g.observe(s.Payment, x)
 }
 
-// charge returns the form of the payment's request, if the submission is one that may leave at all.
-func (g *Gateway) charge(s payments.Submission) ([]field, error) {
-	if err := g.mayBeSent(s, s.Payment.Kind); err != nil {
-		return nil, err
+// send makes the POST that request says is the submission's. If nothing may leave at all there is no exchange, and the observation says why.
+func (g *Gateway) send(ctx context.Context, s payments.Submission, request func() (path, form string, err error)) (*exchange, payments.Observation) {
+	switch {
+	case s.Payment.StripeAccount == "":
+		return nil, payments.Observation{Kind: payments.ObservedHeldBack, Account: g.account, Detail: unpinned}
+	case g.foreign(s.Payment):
+		return nil, g.foreignAccount()
 	}
-	return requestFields(s.Payment.RequestVersion, g.namespace, s.Payment.Intent)
+	path, form, err := request()
+	if err != nil {
+		return nil, g.heldBackBug(s.Payment, err)
+	}
+	x := &exchange{method: http.MethodPost, path: path, form: form, key: s.StripeKey, gate: &passage{once: true, mayLeave: s.MayLeave}}
+	g.do(ctx, x)
+	if x.bug != nil {
+		return nil, g.heldBackBug(s.Payment, x.bug)
+	}
+	return x, payments.Observation{}
 }
 
 // mayBeSent says what is wrong with a submission that asks for the kind of thing.

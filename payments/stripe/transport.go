@@ -107,6 +107,10 @@ func (g *Gateway) request(x *exchange) (*http.Request, error) {
 	}
 	if x.method == http.MethodPost {
 		req.Header["Idempotency-Key"], req.Header["Content-Type"] = []string{x.key}, formType
+		if x.form == "" { // a reader without bytes would be taken for one of unknown length
+			req.Body = http.NoBody
+			return req, nil
+		}
 		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(x.form)), int64(len(x.form))
 	}
 	return req, nil
