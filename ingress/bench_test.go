@@ -33,7 +33,7 @@ func BenchmarkCreatePayment(b *testing.B) {
 	store := newFakeStore(clock)
 	store.addKey(acmeSecret, "acme", payments.Scopes()...)
 	api, err := New(Config{
-		Store: instantStore{store}, Batches: store, Reader: store, Keys: store, Clock: clock, Log: slog.New(slog.DiscardHandler), Rate: 1e9,
+		Store: instantStore{store}, FollowUps: store, Batches: store, Reader: store, FollowUpReader: store, Keys: store, Clock: clock, Log: slog.New(slog.DiscardHandler), Rate: 1e9,
 		Unpublished: func(context.Context) (int64, error) { return 0, nil }, UnpublishedMax: 10,
 	})
 	if err != nil {

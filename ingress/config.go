@@ -30,12 +30,20 @@ type Observer struct {
 	Request func(route, method string, status int, took time.Duration)
 }
 
-// Config is what an API is made of. Store, Batches, Reader, Keys and Clock are needed.
+// FollowUps stores captures, cancels and refunds: the one verb of payments.FollowUps that the door needs.
+type FollowUps interface {
+	// AdmitFollowUp is as in payments.FollowUps.
+	AdmitFollowUp(ctx context.Context, r payments.FollowUpRequest) (payments.FollowUpAdmission, error)
+}
+
+// Config is what an API is made of. The ports of its first paragraph and Clock are needed.
 type Config struct {
-	Store   Admitter
-	Batches payments.Batches
-	Reader  payments.Reader
-	Keys    payments.Keys
+	Store          Admitter
+	FollowUps      FollowUps
+	Batches        payments.Batches
+	Reader         payments.Reader
+	FollowUpReader payments.FollowUpReader
+	Keys           payments.Keys
 
 	// Unpublished counts the accepted rows whose copies are not in their streams yet; from UnpublishedMax on nothing new is accepted, and from
 	// three quarters of it on no new batch. It is asked at most once in 250 ms. Nil: not looked at.
@@ -85,8 +93,8 @@ type API struct {
 // New checks the configuration and returns the API.
 func New(cfg Config) (*API, error) {
 	switch {
-	case cfg.Store == nil, cfg.Batches == nil, cfg.Reader == nil, cfg.Keys == nil:
-		return nil, errors.New("ingress: Store, Batches, Reader and Keys are needed")
+	case cfg.Store == nil, cfg.FollowUps == nil, cfg.Batches == nil, cfg.Reader == nil, cfg.FollowUpReader == nil, cfg.Keys == nil:
+		return nil, errors.New("ingress: Store, FollowUps, Batches, Reader, FollowUpReader and Keys are needed")
 	case cfg.Clock == nil:
 		return nil, errors.New("ingress: Clock is needed")
 	case cfg.Unpublished != nil && cfg.UnpublishedMax < 1:

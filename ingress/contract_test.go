@@ -15,6 +15,7 @@ import (
 	"github.com/oncepay/oncepay/ingress/apidoc"
 	"github.com/oncepay/oncepay/ingress/apidoc/apidoctest"
 	"github.com/oncepay/oncepay/payments"
+	"github.com/oncepay/oncepay/schema"
 )
 
 // elsewhere are the routes of the document that the server's own door serves, beside this API.
@@ -122,6 +123,12 @@ func operations() []described {
 		{"POST /v1/batches", "/v1/batches", goodBatch},
 		{"GET /v1/batches", "/v1/batches", ""},
 		{"GET /v1/batches/{id}", "/v1/batches/" + batch, ""},
+		{"POST /v1/payments/{id}/capture", "/v1/payments/" + id.String() + "/capture", `{"amount":100}`},
+		{"POST /v1/payments/{id}/cancel", "/v1/payments/" + id.String() + "/cancel", `{"reason":"duplicate"}`},
+		{"POST /v1/payments/{id}/refunds", "/v1/payments/" + id.String() + "/refunds", `{"amount":100,"reason":"duplicate","metadata":{"rma":"1"}}`},
+		{"GET /v1/payments/{id}/refunds", "/v1/payments/" + id.String() + "/refunds", ""},
+		{"GET /v1/refunds/{id}", "/v1/refunds/" + payments.NewID("acme", "refund-1").Format(payments.KindRefund), ""},
+		{"GET /v1/operations/{id}", "/v1/operations/" + payments.NewID("acme", "capture-1").Format(payments.KindCapture), ""},
 		{"GET /openapi.json", "/openapi.json", ""},
 		{"GET /docs", "/docs", ""},
 	}
@@ -136,6 +143,7 @@ func TestAnswersAreDescribed(t *testing.T) {
 	}
 	w.payments()
 	w.batches()
+	w.followUps()
 	w.otherwise()
 	for _, route := range apidoctest.Routes(t) {
 		for _, status := range apidoctest.Statuses(t, route) {
@@ -153,7 +161,7 @@ func TestAnswersAreDescribed(t *testing.T) {
 			}
 		}
 	}
-	reserved := []Code{CodeSpendCapExceeded, CodeInvalidState, CodeAmountExceedsAvailable} // of operations that are to come
+	reserved := []Code{CodeSpendCapExceeded} // of caps, which are to come
 	for _, k := range Kinds() {
 		if w.codes[string(k.Code)] == slices.Contains(reserved, k.Code) {
 			t.Errorf("%s: answered: %v", k.Code, w.codes[string(k.Code)])
@@ -204,7 +212,7 @@ func (w *witness) keyFaults(d *desk, c described, tooLarge int) {
 	for _, key := range []string{"", "a b", "a::b", strings.Repeat("k", 256)} {
 		w.ask(d, c.route, newRequest("POST", c.target, c.body, with("Idempotency-Key", key)))
 	}
-	for _, body := range []string{"{", "{}", `{"amount":null}`, `{"payments":[]}`, strings.Replace(c.body, "pm_", "4242424242424242", 1), strings.Repeat(" ", tooLarge+1)} {
+	for _, body := range []string{"{", `{"unknown":1}`, "{}", `{"amount":null}`, `{"payments":[]}`, strings.Replace(c.body, "{", `{"4242424242424242":1,`, 1), strings.Repeat(" ", tooLarge+1)} {
 		w.ask(d, c.route, newRequest("POST", c.target, body, with("Idempotency-Key", "bad-1")))
 	}
 }
@@ -266,6 +274,54 @@ func (w *witness) batches() {
 		}
 	}
 	w.ask(d, list.route, newRequest("GET", "/v1/batches?parent=run-1&limit=1", ""))
+}
+
+func (w *witness) followUps() {
+	w.t.Helper()
+	d := newDesk(w.t)
+	d.charged("order-1", payments.StatusFailed, 0) // nothing can be asked of it
+	capture, cancel, refund, list, show, operation := operations()[7], operations()[8], operations()[9], operations()[10], operations()[11], operations()[12]
+	ask := func(c described, key, body string, change ...func(*http.Request)) reply {
+		return w.ask(d, c.route, newRequest("POST", c.target, body, append(change, with("Idempotency-Key", key))...))
+	}
+	for _, c := range []described{capture, cancel, refund} {
+		w.keyFaults(d, c, PaymentBodyMax)
+		apidoctest.CheckRequest(w.t, "POST", c.target, []byte(c.body))
+		apidoctest.CheckRequest(w.t, "POST", c.target, []byte("{}"))
+	}
+	ask(capture, "early", "").is(w.t, "a capture before there is anything to capture", 409, "invalid_state")
+	ask(refund, "early", "").is(w.t, "a refund before there is anything to refund", 409, "invalid_state")
+	d.charged("order-1", payments.StatusRequiresCapture, 0)
+	ask(capture, "capture-1", `{"amount":9901}`).is(w.t, "a capture of more than is held", 422, "amount_exceeds_available")
+	for range 2 {
+		ask(capture, "capture-1", "")
+	}
+	ask(capture, "capture-1", `{"amount":1}`).is(w.t, "another capture under the key", 422, "idempotency_key_reused")
+	ask(cancel, "capture-1", "").is(w.t, "a cancel under a capture's key", 422, "idempotency_key_reused")
+	ask(cancel, "cancel-1", "").is(w.t, "a cancel beside a capture", 409, "invalid_state")
+	d.charged("order-1", payments.StatusSucceeded, 9900)
+	ask(refund, "refund-1", `{"amount":9901}`).is(w.t, "a refund of more than was taken", 422, "amount_exceeds_available")
+	ask(refund, "refund-1", refund.body)
+	ask(refund, "refund-1", "").is(w.t, "another refund under the key", 422, "idempotency_key_reused")
+	for _, status := range schema.OperationStatuses() {
+		if status == "processing" {
+			continue
+		}
+		d.store.set("acme", "capture-1", payments.Status(status))
+		d.store.refunded("acme", "refund-1", "re_1", payments.Status(status))
+		ask(refund, "refund-1", refund.body, with("Prefer", "wait=0"))
+		ask(capture, "capture-1", "", with("Prefer", "wait=0"))
+		for _, c := range []described{list, show, operation} {
+			if got := w.ask(d, c.route, c.request(with("Prefer", "wait=0"))); got.status != 200 {
+				w.t.Errorf("%s: %d %s", c.route, got.status, got.body)
+			}
+		}
+	}
+	d.charged("order-2", payments.StatusRequiresCapture, 0)
+	other := described{cancel.route, strings.Replace(cancel.target, payments.NewID("acme", "order-1").Hex(), payments.NewID("acme", "order-2").Hex(), 1), ""}
+	ask(other, "cancel-2", "")
+	d.store.set("acme", "cancel-2", payments.StatusSucceeded)
+	ask(other, "cancel-2", "", with("Prefer", "wait=0"))
 }
 
 // otherwise asks for what the document does not name.

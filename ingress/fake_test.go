@@ -44,6 +44,10 @@ type fakeStore struct {
 	calls    map[string]int
 	before   func(ctx context.Context, verb string) error
 	admitted []payments.AdmitRequest
+
+	followUps map[payments.BatchRef][]payments.ID // of each charge, in their order
+	refunds   map[payments.BatchRef]string        // what Stripe calls them
+	asked     []payments.FollowUpRequest
 }
 
 var errAway = payments.Errorf(payments.CodeUnavailable, "away")
@@ -52,6 +56,7 @@ func newFakeStore(clock payments.Clock) *fakeStore {
 	return &fakeStore{
 		clock: clock, tenants: []string{"acme", "globex"}, calls: map[string]int{}, secrets: map[string]payments.APIKey{},
 		rows: map[payments.BatchRef]payments.Payment{}, batches: map[payments.BatchRef]payments.Batch{}, timeline: map[payments.BatchRef][]payments.Entry{},
+		followUps: map[payments.BatchRef][]payments.ID{}, refunds: map[payments.BatchRef]string{},
 	}
 }
 

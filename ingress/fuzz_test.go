@@ -17,7 +17,7 @@ func fuzzAPI(f *testing.F) http.Handler {
 	clock := newFakeClock()
 	store := newFakeStore(clock)
 	store.addKey(acmeSecret, "acme", payments.Scopes()...)
-	api, err := New(Config{Store: store, Batches: store, Reader: store, Keys: store, Clock: clock, Log: slog.New(slog.DiscardHandler)})
+	api, err := New(Config{Store: store, FollowUps: store, Batches: store, Reader: store, FollowUpReader: store, Keys: store, Clock: clock, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		f.Fatal(err)
 	}

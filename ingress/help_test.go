@@ -53,7 +53,7 @@ func newDesk(t *testing.T, change ...func(*Config)) *desk {
 	d := &desk{t: t, clock: clock, store: newFakeStore(clock), log: &logged{}}
 	d.store.addKey(acmeSecret, "acme", payments.Scopes()...)
 	d.store.addKey(globexSecret, "globex", payments.Scopes()...)
-	cfg := Config{Store: d.store, Batches: d.store, Reader: d.store, Keys: d.store, Clock: clock, Log: slog.New(slog.NewTextHandler(d.log, nil))}
+	cfg := Config{Store: d.store, FollowUps: d.store, Batches: d.store, Reader: d.store, FollowUpReader: d.store, Keys: d.store, Clock: clock, Log: slog.New(slog.NewTextHandler(d.log, nil))}
 	for _, f := range change {
 		f(&cfg)
 	}

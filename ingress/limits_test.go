@@ -318,12 +318,13 @@ func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	clock := newFakeClock()
 	s := newFakeStore(clock)
-	good := Config{Store: s, Batches: s, Reader: s, Keys: s, Clock: clock}
+	good := Config{Store: s, FollowUps: s, Batches: s, Reader: s, FollowUpReader: s, Keys: s, Clock: clock}
 	if _, err := New(good); err != nil {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(*Config){
 		"store": func(c *Config) { c.Store = nil }, "batches": func(c *Config) { c.Batches = nil }, "reader": func(c *Config) { c.Reader = nil }, "keys": func(c *Config) { c.Keys = nil },
+		"follow-ups": func(c *Config) { c.FollowUps = nil }, "their reader": func(c *Config) { c.FollowUpReader = nil },
 		"clock": func(c *Config) { c.Clock = nil }, "rate": func(c *Config) { c.Rate = -1 }, "burst": func(c *Config) { c.Burst = -1 },
 		"unpublished": func(c *Config) { c.Unpublished = func(context.Context) (int64, error) { return 0, nil } },
 	} {

@@ -72,7 +72,7 @@ func openShopThatWaits(t *testing.T, flush time.Duration, change ...func(*Config
 			s.acmeKey = key
 		}
 	}
-	cfg := Config{Store: far, Batches: far, Reader: far, Keys: far, Unpublished: far.Unpublished, UnpublishedMax: 100_000, Clock: systemClock{}, Log: slog.New(slog.DiscardHandler)}
+	cfg := Config{Store: far, FollowUps: far, Batches: far, Reader: far, FollowUpReader: far, Keys: far, Unpublished: far.Unpublished, UnpublishedMax: 100_000, Clock: systemClock{}, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -71,7 +71,7 @@ func TestSharesOfOneKey(t *testing.T) {
 			t.Errorf("%s %s takes %d shares", r.Method, r.Path, r.shares)
 		}
 	}
-	if want := []string{"GET /v1/payments", "GET /v1/payments/{id}/events", "POST /v1/batches", "GET /v1/batches"}; !slices.Equal(long, want) {
+	if want := []string{"GET /v1/payments", "GET /v1/payments/{id}/events", "GET /v1/payments/{id}/refunds", "POST /v1/batches", "GET /v1/batches"}; !slices.Equal(long, want) {
 		t.Errorf("%v", long)
 	}
 }

@@ -219,10 +219,11 @@ func TestMembers(t *testing.T) {
 	for name, value := range map[string]any{
 		"Payment": schema.Payment{}, "Failure": schema.Failure{}, "PaymentList": schema.List[schema.Payment]{}, "TimelineEntry": schema.TimelineEntry{},
 		"Timeline": schema.List[schema.TimelineEntry]{}, "Batch": schema.Batch{}, "StatusTotal": schema.StatusTotal{}, "BatchAccepted": schema.BatchAccepted{},
-		"BatchPayment": schema.BatchPayment{}, "BatchList": schema.List[schema.Batch]{},
+		"BatchPayment": schema.BatchPayment{}, "BatchList": schema.List[schema.Batch]{}, "Operation": schema.Operation{},
+		"RefundList": schema.List[schema.Operation]{},
 	} {
 		all, always := jsonMembers(reflect.TypeOf(value))
-		if name == "Payment" { // the command line alone adds the timeline
+		if name == "Payment" || name == "Operation" { // the command line alone adds the timeline
 			all = slices.DeleteFunc(all, func(member string) bool { return member == "events" })
 		}
 		s := at(t, root, "components", "schemas", name)
@@ -268,10 +269,43 @@ func TestRequestMembers(t *testing.T) {
 	}
 }
 
+// TestOperationBodies: the bodies of captures, cancels and refunds are described with what is read of them, and with the domain's limits.
+func TestOperationBodies(t *testing.T) {
+	t.Parallel()
+	schemas := at(t, tree(t), "components", "schemas")
+	id := payments.NewID("demo", "order-1").String()
+	for name, kind := range map[string]payments.Kind{"CaptureRequest": payments.KindCapture, "CancelRequest": payments.KindCancel, "RefundRequest": payments.KindRefund} {
+		body := at(t, schemas, name)
+		want := slices.Sorted(slices.Values(schema.OperationMembers(string(kind))))
+		if got := names(at(t, body, "properties")); !slices.Equal(got, want) || body["additionalProperties"] != false || body["required"] != nil {
+			t.Errorf("%s is described with %v, read with %v", name, got, want)
+		}
+		reason, _ := at(t, body, "properties")["reason"].(map[string]any)
+		if (reason != nil) != slices.Contains(want, "reason") {
+			t.Errorf("%s: %v", name, reason)
+		}
+		for _, word := range []string{"duplicate", "fraudulent", "requested_by_customer", "abandoned", "other"} {
+			intent := payments.Intent{TenantID: "demo", IdempotencyKey: "k", Kind: kind, PaymentID: id, Reason: word, All: true}
+			if described := slices.Contains(texts(reason["enum"]), word); described != (intent.ValidateFollowUp() == nil) {
+				t.Errorf("%s: the reason %s is described: %v", name, word, described)
+			}
+		}
+	}
+	metadata := at(t, schemas, "Intent", "properties", "metadata")
+	if !reflect.DeepEqual(at(t, schemas, "RefundRequest", "properties", "metadata"), metadata) {
+		t.Error("the metadata of a refund are described otherwise than a payment's")
+	}
+}
+
 func TestStatuses(t *testing.T) {
 	t.Parallel()
-	s := at(t, tree(t), "components", "schemas", "PaymentStatus")
-	want := schema.PaymentStatuses()
+	checkStatuses(t, "PaymentStatus", schema.PaymentStatuses(), 5) // "the last five are final"
+	checkStatuses(t, "OperationStatus", schema.OperationStatuses(), 4)
+}
+
+func checkStatuses(t *testing.T, name string, want []string, final int) {
+	t.Helper()
+	s := at(t, tree(t), "components", "schemas", name)
 	var got []string
 	for _, v := range s["enum"].([]any) {
 		got = append(got, v.(string))
@@ -282,9 +316,9 @@ func TestStatuses(t *testing.T) {
 	if described := names(at(t, s, "x-enum-descriptions")); !slices.Equal(described, slices.Sorted(slices.Values(want))) {
 		t.Errorf("described are %v", described)
 	}
-	for _, status := range want[len(want)-5:] { // "the last five are final"
-		if !payments.Status(status).Final() {
-			t.Errorf("%s is not final", status)
+	for i, status := range want {
+		if payments.Status(status).Final() != (i >= len(want)-final) {
+			t.Errorf("%s is final: %v", status, payments.Status(status).Final())
 		}
 	}
 }
@@ -399,7 +433,13 @@ func TestRequestExamples(t *testing.T) {
 	t.Parallel()
 	read := func(raw []byte) error { _, err := schema.DecodeIntent(raw); return err }
 	batch := func(raw []byte) error { _, err := schema.DecodeBatch(raw); return err }
-	for path, decode := range map[string]func([]byte) error{"/v1/payments": read, "/v1/batches": batch} {
+	operation := func(kind string) func([]byte) error {
+		return func(raw []byte) error { _, err := schema.DecodeOperation(kind, raw); return err }
+	}
+	for path, decode := range map[string]func([]byte) error{
+		"/v1/payments": read, "/v1/batches": batch, "/v1/payments/{id}/capture": operation("capture"), "/v1/payments/{id}/cancel": operation("cancel"),
+		"/v1/payments/{id}/refunds": operation("refund"),
+	} {
 		examples := at(t, tree(t), "paths", path, "post", "requestBody", "content", "application/json", "examples")
 		for name, one := range examples {
 			raw, err := json.Marshal(one.(map[string]any)["value"])

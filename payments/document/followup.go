@@ -47,3 +47,12 @@ func FollowUps(list []payments.FollowUp) schema.List[schema.Operation] {
 	}
 	return docs
 }
+
+// ReadOperation is what the body of a request for a follow-up of the charge asks for, with nothing normalised: the kind and the charge stand in the
+// request's address.
+func ReadOperation(wire schema.OperationRequest, kind payments.Kind, tenant, key string, charge payments.ID) payments.Intent {
+	return payments.Intent{
+		TenantID: tenant, IdempotencyKey: key, Kind: kind, PaymentID: charge.Format(payments.KindCharge),
+		Amount: wire.Amount.Value, All: kind != payments.KindCancel && !wire.Amount.Set, Reason: wire.Reason.Value, Metadata: wire.Metadata,
+	}
+}

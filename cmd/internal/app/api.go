@@ -48,7 +48,7 @@ func (v *service) openAPI() (err error) {
 		return nil
 	}
 	v.api, err = ingress.New(ingress.Config{
-		Store: v.store, Batches: v.store, Reader: v.store, Keys: v.store, Unpublished: v.store.Unpublished, UnpublishedMax: v.settings.Unpublished,
+		Store: v.store, FollowUps: v.store, Batches: v.store, Reader: v.store, FollowUpReader: v.store, Keys: v.store, Unpublished: v.store.Unpublished, UnpublishedMax: v.settings.Unpublished,
 		Actions: actions{v}, Docs: apidoc.Handler(), Rate: v.settings.APIRate, Clock: SystemClock{}, Log: v.log,
 		Observer: ingress.Observer{Request: v.metrics.Request},
 	})

@@ -317,7 +317,7 @@ func (w *World) OpenDoor(dsn string, flush time.Duration) (addr string, end func
 		w.Fatal(err)
 	}
 	api, err := ingress.New(ingress.Config{
-		Store: store, Batches: store, Reader: store, Keys: store, Unpublished: store.Unpublished, UnpublishedMax: 100_000, Clock: app.SystemClock{}, Log: log,
+		Store: store, FollowUps: store, Batches: store, Reader: store, FollowUpReader: store, Keys: store, Unpublished: store.Unpublished, UnpublishedMax: 100_000, Clock: app.SystemClock{}, Log: log,
 	})
 	if err != nil {
 		w.Fatal(err)
