@@ -41,9 +41,6 @@ type OperationRequest struct {
 	Metadata map[string]string // of refunds; nil is absent, empty is {}
 }
 
-// The one member of a request's body that no intent had before.
-const memberStatedReason = "reason"
-
 // OperationMembers lists the members that the body of a request of the kind may
 // have; none for a kind that is no operation.
 func OperationMembers(kind string) []string {
@@ -51,9 +48,9 @@ func OperationMembers(kind string) []string {
 	case KindCapture:
 		return []string{memberAmount}
 	case KindCancel:
-		return []string{memberStatedReason}
+		return []string{memberReason}
 	case KindRefund:
-		return []string{memberAmount, memberStatedReason, memberMetadata}
+		return []string{memberAmount, memberReason, memberMetadata}
 	}
 	return nil
 }
@@ -107,8 +104,8 @@ func (r *reader) operationMember(name []byte, members []string, to *OperationReq
 	switch known {
 	case memberAmount:
 		return r.integer(memberAmount, &to.Amount)
-	case memberStatedReason:
-		return r.text(memberStatedReason, &to.Reason)
+	case memberReason:
+		return r.text(memberReason, &to.Reason)
 	case memberMetadata:
 		return r.texts(memberMetadata, &to.Metadata)
 	}

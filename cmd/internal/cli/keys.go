@@ -51,8 +51,9 @@ func keysCreateCommand(s *shared) *cobra.Command {
 	c := &cobra.Command{
 		Use: "create --tenant T", Short: "Create an API key; it is printed once and never again", Args: Arguments(0, 0),
 		Long: "Create an API key; it is printed once and never again. It may make payments and read them, unless\n" +
-			"--scopes says otherwise: batches (`oncepay batch run`, too) need batches:write and payments:read.\n\n" +
-			"  oncepay keys create --tenant acme --scopes payments:write,payments:read,batches:write",
+			"--scopes says otherwise: batches (`oncepay batch run`, too) need batches:write and payments:read,\n" +
+			"and refunds need refunds:write. Captures and cancels go with payments:write.\n\n" +
+			"  oncepay keys create --tenant acme --scopes payments:write,payments:read,refunds:write",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if k.tenant == "" {
 				return &app.UsageError{Text: "--tenant: is required"}

@@ -11,8 +11,9 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// printPayment shows a payment to a person: what it is, where it stands and why, and how it came there. held is what holds it.
-func (s *shared) printPayment(p payments.Payment, held [][2]string, timeline []payments.Entry) error {
+// printPayment shows a payment to a person: what it is, where it stands and why, what was asked of it afterwards, and how it came there. held is what
+// holds it.
+func (s *shared) printPayment(p payments.Payment, held [][2]string, followUps []payments.FollowUp, timeline []payments.Entry) error {
 	lines := [][2]string{
 		{"payment", p.ID.Format(p.Kind)}, {"tenant", p.TenantID}, {"key", p.IdempotencyKey}, {"batch", p.BatchID}, {"amount", amountOf(p)},
 		{"status", string(p.ShownStatus())}, {"reason", p.Reason}, {"what to do", remedyOf(p)},
@@ -24,6 +25,12 @@ func (s *shared) printPayment(p payments.Payment, held [][2]string, timeline []p
 		lines = append(lines, [2]string{"metadata", name + "=" + p.Metadata[name]})
 	}
 	lines = append(lines, [2]string{"Stripe", p.StripePaymentIntent}, [2]string{"account", modeOf(p)})
+	s.printLines(append(append(lines, courseOf(p)...), operationsOf(followUps)...))
+	return s.printTimeline(timeline)
+}
+
+// courseOf is how a payment or an operation has gone so far.
+func courseOf(p payments.Payment) (lines [][2]string) {
 	if p.Failure != nil {
 		lines = append(lines, [2]string{"failure", strings.Join(strings.Fields(p.Failure.Code+" "+p.Failure.DeclineCode+" "+p.Failure.Message), " ")})
 	}
@@ -40,7 +47,10 @@ func (s *shared) printPayment(p payments.Payment, held [][2]string, timeline []p
 	if !p.FinalizedAt.IsZero() {
 		lines = append(lines, [2]string{"ended", utc(p.FinalizedAt)})
 	}
-	s.printLines(lines)
+	return lines
+}
+
+func (s *shared) printTimeline(timeline []payments.Entry) error {
 	rows := make([][]string, len(timeline))
 	for i, e := range timeline {
 		rows[i] = []string{strconv.FormatInt(e.Sequence, 10), e.At.UTC().Format("2006-01-02 15:04:05.000"), string(e.Status), orDash(e.Reason)}

@@ -16,7 +16,7 @@ func TestPaymentInWords(t *testing.T) {
 	show := func(p payments.Payment) string {
 		t.Helper()
 		var out bytes.Buffer
-		if err := (&shared{out: &out}).printPayment(p, nil, nil); err != nil {
+		if err := (&shared{out: &out}).printPayment(p, nil, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()

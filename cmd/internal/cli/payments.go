@@ -21,10 +21,10 @@ func paymentsCommand(s *shared) *cobra.Command {
 func paymentsShowCommand(s *shared) *cobra.Command {
 	var tenant, key string
 	c := &cobra.Command{
-		Use: "show ID | --tenant T --key K", Short: "Show one payment with its timeline", Args: Arguments(0, 1),
+		Use: "show ID | --tenant T --key K", Short: "Show one payment (pay_…), refund (ref_…), capture or cancel (op_…) with its timeline", Args: Arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if (len(args) == 1) == (key != "") {
-				return &app.UsageError{Text: "give either a payment id, or --tenant and --key"}
+				return &app.UsageError{Text: "give either an id (pay_…, ref_…, op_…), or --tenant and --key"}
 			}
 			if key != "" && tenant == "" {
 				return &app.UsageError{Text: "--tenant: is required with --key"}
@@ -34,18 +34,7 @@ func paymentsShowCommand(s *shared) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				timeline, err := store.Timeline(c.Context(), p.TenantID, p.ID)
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return console.JSON(s.out, document.PaymentWithEvents(p, timeline))
-				}
-				held, err := hold(c.Context(), store, p)
-				if err != nil {
-					return err
-				}
-				return s.printPayment(p, held, timeline)
+				return s.showPayment(c.Context(), store, p)
 			})
 		},
 	}

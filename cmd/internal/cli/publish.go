@@ -26,6 +26,8 @@ type publishFlags struct {
 	bulk, onSession   bool
 	wait              bool
 	within            time.Duration
+	kind              string
+	named             bool // an amount was named
 	captureMethod     string
 	metadata          []string
 	expiresAt, source string
@@ -37,6 +39,7 @@ func publishCommand(s *shared) *cobra.Command {
 		Use: "publish [-]", Short: "Publish one payment intent, from flags or as JSON from standard input (-)", Args: Arguments(0, 1),
 		Long: "Publish one payment intent. Repeat it as often as you like: the same key is the same payment.\n\n" +
 			"  oncepay publish --tenant acme --key order-1 --amount 9900 --currency usd \\\n    --payment-method pm_card_visa\n" +
+			"  oncepay publish --tenant acme --key refund-1 --kind refund --payment-id pay_… --amount 500\n" +
 			"  echo '{\"idempotency_key\":\"order-1\",…}' | oncepay publish --tenant acme -\n\n" +
 			"With --wait the exit code is 0 only if the payment succeeded, and standard error tells of a key\n" +
 			"that was known already, and of a pause that holds the payment. Without it nothing but NATS is\n" +
@@ -48,6 +51,7 @@ func publishCommand(s *shared) *cobra.Command {
 			if f.within <= 0 {
 				return &app.UsageError{Text: "--within: must be longer than 0"}
 			}
+			f.named = c.Flags().Changed("amount")
 			if len(args) == 0 {
 				return s.publish(c.Context(), f, nil)
 			}
@@ -63,7 +67,10 @@ func publishCommand(s *shared) *cobra.Command {
 	i := &f.intent
 	c.Flags().StringVar(&i.TenantID, "tenant", "", "the tenant (required)")
 	c.Flags().StringVar(&i.IdempotencyKey, "key", "", "idempotency key: one per payment, the same on every repeat")
-	c.Flags().Int64Var(&i.Amount, "amount", 0, "amount in minor units, as Stripe counts them: 9900 is 99.00 USD")
+	c.Flags().StringVar(&f.kind, "kind", "", "charge (the default); or capture, cancel or refund of --payment-id")
+	c.Flags().StringVar(&i.PaymentID, "payment-id", "", "the payment that a capture, cancel or refund is about (pay_…)")
+	c.Flags().Int64Var(&i.Amount, "amount", 0, "amount in minor units, as Stripe counts them: 9900 is 99.00 USD; of a capture\nor refund, all that is left unless it is named")
+	c.Flags().StringVar(&i.Reason, "reason", "", "of a cancel or refund: duplicate, fraudulent, requested_by_customer; of a cancel, abandoned, too")
 	c.Flags().StringVar(&i.Currency, "currency", "", "three-letter currency code")
 	c.Flags().StringVar(&i.Customer, "customer", "", "Stripe customer (cus_…)")
 	c.Flags().StringVar(&i.PaymentMethod, "payment-method", "", "Stripe payment method (pm_…)")
@@ -83,7 +90,7 @@ func publishCommand(s *shared) *cobra.Command {
 
 // documentFlags are the flags that a document on standard input takes the place of.
 var documentFlags = []string{
-	"amount", "currency", "customer", "payment-method", "description", "statement-descriptor-suffix", "receipt-email", "capture-method", "on-session",
+	"kind", "payment-id", "reason", "amount", "currency", "customer", "payment-method", "description", "statement-descriptor-suffix", "receipt-email", "capture-method", "on-session",
 	"return-url", "metadata", "expires-at",
 }
 
@@ -139,7 +146,10 @@ func (s *shared) publish(ctx context.Context, f publishFlags, in io.Reader) erro
 func (f publishFlags) read(in io.Reader) (payments.Intent, error) {
 	i := f.intent
 	if in == nil {
-		i.CaptureMethod, i.OffSession = payments.CaptureMethod(f.captureMethod), !f.onSession
+		i.CaptureMethod, i.OffSession, i.Kind = payments.CaptureMethod(f.captureMethod), !f.onSession, payments.Kind(f.kind)
+		if i.Kind.FollowUp() { // as the wire is read: what only charges have is seen where it was given, and refused
+			i.OffSession, i.All = f.onSession, i.Kind != payments.KindCancel && !f.named
+		}
 		for _, pair := range f.metadata {
 			name, value, ok := strings.Cut(pair, "=")
 			if !ok {
@@ -221,8 +231,15 @@ func refusal(i payments.Intent) error {
 	if field := i.CardField(); field != "" {
 		return &app.UsageError{Text: "not published: " + field + ": contains what looks like a card number; send a Stripe payment method (pm_…), and never card data"}
 	}
-	if refused := i.Validate(); refused != nil {
+	if refused := validate(i); refused != nil {
 		return &app.UsageError{Text: "not published: " + refused.Error()}
 	}
 	return nil
+}
+
+func validate(i payments.Intent) *payments.ValidationError {
+	if i.Kind.FollowUp() {
+		return i.ValidateFollowUp()
+	}
+	return i.Validate()
 }

@@ -70,7 +70,11 @@ func knownBefore(ctx context.Context, store *postgres.Store, intent payments.Int
 
 // repeated says that an intent was a repeat, and of what.
 func repeated(p payments.Payment) string {
-	return "a repeat: this key has named this payment since " + utc(p.CreatedAt) + ", and nothing is charged a second time; it is " + string(p.ShownStatus())
+	what, done := "payment", "charged"
+	if p.Kind.FollowUp() {
+		what, done = string(p.Kind), "executed"
+	}
+	return "a repeat: this key has named this " + what + " since " + utc(p.CreatedAt) + ", and nothing is " + done + " a second time; it is " + string(p.ShownStatus())
 }
 
 // tellPaused says what holds a payment, unless that is what was told last, and returns it.
@@ -115,18 +119,19 @@ func letterOf(ctx context.Context, store *postgres.Store, intent payments.Intent
 }
 
 func (s *shared) printOutcome(ctx context.Context, store *postgres.Store, p payments.Payment) error {
-	if s.json {
-		if err := console.JSON(s.out, document.Payment(p)); err != nil {
-			return err
-		}
-	} else {
-		timeline, err := store.Timeline(ctx, p.TenantID, p.ID)
-		if err != nil {
-			return err
-		}
-		if err := s.printPayment(p, nil, timeline); err != nil {
-			return err
-		}
+	f, err := followUpOf(ctx, store, p)
+	switch {
+	case err != nil:
+		return err
+	case s.json && p.Kind.FollowUp():
+		err = console.JSON(s.out, document.FollowUp(f))
+	case s.json:
+		err = console.JSON(s.out, document.Payment(p))
+	default:
+		err = s.printWithTimeline(ctx, store, p, f, nil)
+	}
+	if err != nil {
+		return err
 	}
 	if p.Status != payments.StatusSucceeded {
 		return NewExit(exitFailed, "")

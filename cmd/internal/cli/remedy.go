@@ -22,9 +22,10 @@ var remedies = map[string]string{
 var statusRemedies = map[payments.Status]string{
 	payments.StatusUnknown: "wait: it may have been charged, and Stripe's records are read until they tell; never send it again under another key. " +
 		"If it stays so for hours, `oncepay doctor` says why (stripe, stripe_account, stripe_rights)",
-	payments.StatusRequiresCapture: "the money is held: capture or cancel it at Stripe, then `oncepay payments resolve ID --as unknown --reason R` reads what it became",
-	payments.StatusRequiresAction: "its customer has to confirm it. To end it, cancel its PaymentIntent at Stripe; " +
-		"then `oncepay payments resolve ID --as unknown --reason R` reads what it became",
+	payments.StatusRequiresCapture: "the money is held: capture or cancel it (`oncepay publish --kind capture --payment-id ID`, or over HTTP). " +
+		"What was captured or canceled at Stripe, `oncepay payments resolve ID --as unknown --reason R` reads",
+	payments.StatusRequiresAction: "its customer has to confirm it. To end it, cancel it (`oncepay publish --kind cancel --payment-id ID`, or over HTTP). " +
+		"What was canceled at Stripe, `oncepay payments resolve ID --as unknown --reason R` reads",
 }
 
 // reviewRemedies say what to look at before a payment that waits for a person is resolved.
