@@ -8,7 +8,7 @@ const (
 	LimitMax     = 1000
 )
 
-// ListRequest asks for a page of payments, newest first; empty filters let everything through. Batches are no payments and are not listed.
+// ListRequest asks for a page of payments, newest first; empty filters let everything through. Charges alone are listed.
 type ListRequest struct {
 	TenantID       string
 	Status         Status // as shown: processing is a received or waiting payment that somebody has

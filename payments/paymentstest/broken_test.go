@@ -240,6 +240,30 @@ var stores = map[string]struct {
 	"TellsTooEarly":        {"BatchCompletes", func(d *paymentstest.Database) { d.Batches = &tellsEarly{d.Batches, d.Store} }},
 	"ForgetsToTell":        {"BatchCompletesOnceAmongMany", onBatches(func(b payments.Batches) payments.Batches { return tellsNothing{b} })},
 	"ListsBackwards":       {"BatchesAreListed", func(d *paymentstest.Database) { d.Reader = backwards{d.Reader} }},
+	"GivesBackTooMuch": {"RefundsAmongMany", onFollowUps(func(s *followUps) {
+		s.admitted = func(a *payments.FollowUpAdmission) {
+			if a.Verdict == payments.VerdictAmountExceeds {
+				a.Verdict = payments.VerdictStored
+			}
+		}
+	})},
+	"FollowUpConflictIsARepeat": {"FollowUpConflict", onFollowUps(func(s *followUps) {
+		s.admitted = func(a *payments.FollowUpAdmission) {
+			if a.Verdict == payments.VerdictConflict {
+				a.Verdict = payments.VerdictExists
+			}
+		}
+	})},
+	"StoresTheKeyTwice": {"FollowUpOnceAmongMany", onFollowUps(func(s *followUps) {
+		s.admitted = func(a *payments.FollowUpAdmission) {
+			if a.Verdict == payments.VerdictExists {
+				a.Verdict = payments.VerdictStored
+			}
+		}
+	})},
+	"ForgetsTheCharge": {"CaptureRecords", onFollowUps(func(s *followUps) { s.recording = func(r *payments.Recording) { r.Transition.Target = nil } })},
+	"ForgetsTheRefund": {"RefundRecords", onFollowUps(func(s *followUps) { s.recording = func(r *payments.Recording) { r.Transition.Refund = nil } })},
+	"KnowsNoOrder":     {"FollowUpsRunInTurn", onFollowUps(func(s *followUps) { s.state = func(a *payments.FollowUpState) { a.Ahead = false } })},
 	"ForgetsTheTicket": {"AdmitStores", func(d *paymentstest.Database) {
 		d.Violations = func() []string { return []string{"a payment without its ticket"} }
 	}},
@@ -254,6 +278,41 @@ func onStore(f func(payments.Store) payments.Store) func(*paymentstest.Database)
 
 func onBatches(f func(payments.Batches) payments.Batches) func(*paymentstest.Database) {
 	return func(d *paymentstest.Database) { d.Batches = f(d.Batches) }
+}
+
+func onFollowUps(change func(*followUps)) func(*paymentstest.Database) {
+	return func(d *paymentstest.Database) {
+		s := &followUps{
+			FollowUpStore: d.FollowUps, admitted: func(*payments.FollowUpAdmission) {}, recording: func(*payments.Recording) {}, state: func(*payments.FollowUpState) {},
+		}
+		change(s)
+		d.FollowUps = s
+	}
+}
+
+// followUps change what goes in and comes out.
+type followUps struct {
+	paymentstest.FollowUpStore
+	admitted  func(*payments.FollowUpAdmission)
+	recording func(*payments.Recording)
+	state     func(*payments.FollowUpState)
+}
+
+func (s *followUps) AdmitFollowUp(ctx context.Context, r payments.FollowUpRequest) (payments.FollowUpAdmission, error) {
+	a, err := s.FollowUpStore.AdmitFollowUp(ctx, r)
+	s.admitted(&a)
+	return a, err
+}
+
+func (s *followUps) RecordFollowUp(ctx context.Context, r payments.Recording) (payments.Recorded, error) {
+	s.recording(&r)
+	return s.FollowUpStore.RecordFollowUp(ctx, r)
+}
+
+func (s *followUps) FollowUpState(ctx context.Context, p payments.Payment) (payments.FollowUpState, error) {
+	state, err := s.FollowUpStore.FollowUpState(ctx, p)
+	s.state(&state)
+	return state, err
 }
 
 type admitsBatches struct {

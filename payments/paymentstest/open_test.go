@@ -117,7 +117,7 @@ func openDatabase(t *testing.T) paymentstest.Database {
 		}
 	}
 	return paymentstest.Database{
-		Store: s, Outbox: s, Batches: s, Reader: s, Intents: s.Intents, Another: func() payments.Store { return open() }, Now: clock.Now, Advance: clock.Advance, Tenants: conformanceTenants,
+		Store: s, Outbox: s, Batches: s, Reader: s, FollowUps: s, Intents: s.Intents, Another: func() payments.Store { return open() }, Now: clock.Now, Advance: clock.Advance, Tenants: conformanceTenants,
 		Violations: func() []string {
 			list, err := s.TicketViolations(context.Background())
 			if err != nil {

@@ -18,6 +18,8 @@ type Database struct {
 	Batches payments.Batches
 	Reader  payments.Reader
 	Intents func(payments.Lane) payments.Outbox
+	// FollowUps keeps captures, cancels and refunds of the same charges.
+	FollowUps FollowUpStore
 	// Another opens one more Store on the same data, as another process would; it is closed with the test.
 	Another func() payments.Store
 	Now     func() time.Time
@@ -33,8 +35,8 @@ var stripeAccount = payments.Account{ID: "acct_1Conformance", Livemode: true}
 
 const lease = time.Minute
 
-// Store runs the conformance suite of payments.Store, payments.Batches and what payments.Reader shows of batches, and of each payments.Outbox that they
-// fill. open is called once for each part of it; what
+// Store runs the conformance suite of payments.Store, payments.Batches and what payments.Reader shows of batches, of payments.FollowUps, and of each
+// payments.Outbox that they fill. open is called once for each part of it; what
 // it opens is its own to close, with t.Cleanup.
 func Store(t *testing.T, open func(t *testing.T) Database) {
 	for _, part := range []struct {
@@ -90,6 +92,24 @@ func Store(t *testing.T, open func(t *testing.T) Database) {
 		{"BatchCompletes", (*storeBench).batchCompletes},
 		{"BatchCompletesOnceAmongMany", (*storeBench).batchCompletesOnce},
 		{"BatchesAreListed", (*storeBench).batchesAreListed},
+		{"FollowUpStores", (*storeBench).followUpStores},
+		{"FollowUpConflict", (*storeBench).followUpConflict},
+		{"FollowUpRefused", (*storeBench).followUpRefused},
+		{"FollowUpClearsTheSuspect", (*storeBench).followUpSuspect},
+		{"FollowUpsAreRead", (*storeBench).followUpsAreRead},
+		{"RefundRecords", (*storeBench).refundRecords},
+		{"RefundFails", (*storeBench).refundFails},
+		{"CaptureRecords", (*storeBench).captureRecords},
+		{"FollowUpsRunInTurn", (*storeBench).followUpsRunInTurn},
+		{"RecordFollowUpWithAStaleToken", (*storeBench).recordFollowUpStale},
+		{"RecordFollowUpAgain", (*storeBench).recordFollowUpAgain},
+		{"FollowUpTargetMoved", (*storeBench).followUpTargetMoved},
+		{"CancelOfAnUnsentCharge", (*storeBench).cancelUnsent},
+		{"FollowUpGivesUp", (*storeBench).followUpGivesUp},
+		{"RefundsAmongMany", (*storeBench).refundsAmongMany},
+		{"FollowUpOnceAmongMany", (*storeBench).followUpOnceAmongMany},
+		{"FollowUpKeyAmongMany", (*storeBench).followUpKeyAmongMany},
+		{"CancelRacesTake", (*storeBench).cancelRaces},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()

@@ -45,7 +45,7 @@ func conformance(t *testing.T, rate float64) {
 			t.Fatal(err)
 		}
 		return paymentstest.Database{
-			Store: patient{b}, Outbox: b.Store, Batches: b.Store, Reader: b.Store, Intents: b.Intents, Now: b.clock.Now, Advance: b.clock.Advance, Tenants: [3]string{"acme", "globex", "initech"},
+			Store: patient{b}, Outbox: b.Store, Batches: b.Store, Reader: b.Store, FollowUps: b.Store, Intents: b.Intents, Now: b.clock.Now, Advance: b.clock.Advance, Tenants: [3]string{"acme", "globex", "initech"},
 			Another: func() payments.Store {
 				return patient{&bench{Store: b.another(Options{Clock: b.clock, PoolSize: 4, Rate: rate}), t: b.t, clock: b.clock}}
 			},
