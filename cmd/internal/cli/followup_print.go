@@ -110,3 +110,14 @@ func followUpRemedy(f payments.FollowUp) string {
 	}
 	return remedyOf(f.Payment)
 }
+
+// followUpComesTo says what a decision about an operation does, before it is made.
+func followUpComesTo(p payments.Payment, as payments.Status) string {
+	switch {
+	case as == payments.StatusSucceeded:
+		return "for good, as executed: " + payments.FormatAmount(p.Amount, p.Currency) + " count as refunded of " + p.PaymentID + "; Stripe is not asked, your word stands"
+	case p.Kind == payments.KindRefund:
+		return "for good, as not executed: its amount can be refunded again under another key; Stripe is not asked, your word stands"
+	}
+	return "for good, as not executed: nothing is ever sent for it; Stripe is not asked, your word stands"
+}

@@ -24,6 +24,7 @@ type operators interface {
 	Discard(ctx context.Context, f payments.LetterFilter, limit int, op payments.Operation) (payments.DiscardResult, error)
 	FindAnywhere(ctx context.Context, id payments.ID) (payments.Payment, error)
 	Find(ctx context.Context, tenantID string, id payments.ID) (payments.Payment, error)
+	FindFollowUp(ctx context.Context, tenantID string, id payments.ID) (payments.FollowUp, error)
 	Resolve(ctx context.Context, tenantID string, id payments.ID, d payments.Decision, op payments.Operation) (payments.Recorded, error)
 	Pause(ctx context.Context, p payments.Pause) (payments.Pause, error)
 	Resume(ctx context.Context, scope payments.Pause, op payments.Operation) (ended bool, err error)

@@ -31,7 +31,11 @@ by it, and only ` + "`waiting`" + ` sends anything.
 
 What may have been charged is failed or canceled only once it is needs_review: then Stripe's
 records have been read to their end, and a person has to say what they mean. What could charge
-twice or lose a charge is refused, with the reason.`
+twice or lose a charge is refused, with the reason.
+
+A refund (ref_…) that is needs_review is resolved as succeeded, when the money was given back at
+Stripe, and counts on its payment then; or as failed, canceled or unknown. A capture or a cancel
+(op_…) as unknown, which reads what became of its PaymentIntent; or as failed or canceled.`
 
 // resolve is one call of payments resolve.
 type resolve struct {
@@ -50,7 +54,7 @@ func paymentsResolveCommand(s *shared) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			id, err := payments.ParseID(args[0])
 			if err != nil {
-				return &app.UsageError{Text: "the id of a payment is needed: pay_…"}
+				return &app.UsageError{Text: "the id of a payment is needed: pay_…; or of a refund, capture or cancel: ref_…, op_…"}
 			}
 			r.decision.As = payments.Status(as)
 			if wrong := payments.CheckResolution(r.decision.As); wrong != "" {
@@ -118,7 +122,14 @@ func (r *resolve) run(ctx context.Context, store operators, id payments.ID, in i
 	if err != nil {
 		return failure(namingFlags(err))
 	}
-	if r.json {
+	switch {
+	case r.json && p.Kind.FollowUp():
+		f, err := store.FindFollowUp(ctx, p.TenantID, id)
+		if err != nil {
+			return err
+		}
+		return console.JSON(r.out, document.FollowUp(f))
+	case r.json:
 		return console.JSON(r.out, document.Payment(done.Payment))
 	}
 	fmt.Fprintf(r.out, "%s is %s; it was %s\n", p.ID.Format(p.Kind), done.Payment.Status, p.ShownStatus())
@@ -142,6 +153,9 @@ func (r *resolve) warn(ctx context.Context, store operators, p payments.Payment)
 
 // comesTo says what a decision does, before it is made.
 func comesTo(p payments.Payment, t payments.Transition) string {
+	if p.Kind.FollowUp() && t.Status != payments.StatusUnknown {
+		return followUpComesTo(p, t.Status)
+	}
 	switch t.Status {
 	case payments.StatusSucceeded:
 		captured := money(map[string]int64{p.Currency: t.Object.AmountReceived}, 0)
