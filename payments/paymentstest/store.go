@@ -3,6 +3,7 @@ package paymentstest
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -39,10 +40,26 @@ const lease = time.Minute
 // payments.Outbox that they fill. open is called once for each part of it; what
 // it opens is its own to close, with t.Cleanup.
 func Store(t *testing.T, open func(t *testing.T) Database) {
-	for _, part := range []struct {
-		name string
-		run  func(*storeBench)
-	}{
+	for _, part := range slices.Concat(storeParts, followUpParts) {
+		t.Run(part.name, func(t *testing.T) {
+			t.Parallel()
+			b := &storeBench{Database: open(t), t: t, ctx: t.Context()}
+			part.run(b)
+			for _, v := range b.Violations() {
+				t.Errorf("a ticket is missing or left over: %s", v)
+			}
+		})
+	}
+}
+
+// storePart is one part of the suite.
+type storePart struct {
+	name string
+	run  func(*storeBench)
+}
+
+var (
+	storeParts = []storePart{
 		{"AdmitClaims", (*storeBench).admitClaims},
 		{"AdmitStores", (*storeBench).admitStores},
 		{"AdmitDuplicates", (*storeBench).admitDuplicates},
@@ -92,6 +109,8 @@ func Store(t *testing.T, open func(t *testing.T) Database) {
 		{"BatchCompletes", (*storeBench).batchCompletes},
 		{"BatchCompletesOnceAmongMany", (*storeBench).batchCompletesOnce},
 		{"BatchesAreListed", (*storeBench).batchesAreListed},
+	}
+	followUpParts = []storePart{
 		{"FollowUpStores", (*storeBench).followUpStores},
 		{"FollowUpConflict", (*storeBench).followUpConflict},
 		{"FollowUpRefused", (*storeBench).followUpRefused},
@@ -110,17 +129,8 @@ func Store(t *testing.T, open func(t *testing.T) Database) {
 		{"FollowUpOnceAmongMany", (*storeBench).followUpOnceAmongMany},
 		{"FollowUpKeyAmongMany", (*storeBench).followUpKeyAmongMany},
 		{"CancelRacesTake", (*storeBench).cancelRaces},
-	} {
-		t.Run(part.name, func(t *testing.T) {
-			t.Parallel()
-			b := &storeBench{Database: open(t), t: t, ctx: t.Context()}
-			part.run(b)
-			for _, v := range b.Violations() {
-				t.Errorf("a ticket is missing or left over: %s", v)
-			}
-		})
 	}
-}
+)
 
 // storeBench is one part of the suite at work.
 type storeBench struct {
