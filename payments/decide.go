@@ -25,14 +25,17 @@ type Policy struct {
 func Decide(p Payment, o Observation, now time.Time, policy Policy) (Transition, error) {
 	o.RetryAfter = min(max(o.RetryAfter, 0), RetryAfterMax)
 	p.InDoubt = p.InDoubt || p.Status == StatusUnknown
-	if !slices.Contains(ObservationKinds(), o.Kind) {
-		return Transition{}, Errorf(CodeInternal, "no rule for the observation %q", o.Kind)
+	if !slices.Contains(ObservationKinds(), o.Kind) || p.Kind.FollowUp() {
+		return Transition{}, Errorf(CodeInternal, "no rule for the observation %q of a %s", o.Kind, p.Kind)
 	}
 	if p.Status == StatusPending {
 		return decidePending(p, o, now), nil
 	}
 	if p.Cancelling() && !p.InDoubt {
 		return decideCancelling(p, o, now, policy), nil
+	}
+	if t, ok := decideNoAnswer(p, o, policy); ok {
+		return t, nil
 	}
 	switch o.Kind {
 	case ObservedAnswer:
@@ -41,14 +44,6 @@ func Decide(p Payment, o Observation, now time.Time, policy Policy) (Transition,
 		return decideDecline(p, o), nil
 	case ObservedInvalid:
 		return decideInvalid(p, o), nil
-	case ObservedNotSent, ObservedHeldBack, ObservedAccountUnknown, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked:
-		return decideNothingExecuted(p, o, policy), nil
-	case ObservedKeyConflict:
-		return unknown(p, ReasonKeyConflict, nextLook(p, o)), nil
-	case ObservedInUse:
-		return unknown(p, ReasonKeyInUse, nextLook(p, o)), nil
-	case ObservedUnclear:
-		return unknown(p, ReasonNoAnswer, nextLook(p, o)), nil
 	case ObservedRecords:
 		return decideRecords(p, o, now, policy), nil
 	case ObservedNoRecords:
@@ -56,6 +51,21 @@ func Decide(p Payment, o Observation, now time.Time, policy Policy) (Transition,
 	default: // an object that nobody asked for: only pending payments are retrieved
 		return decideUnaskedObject(p, o, now), nil
 	}
+}
+
+// decideNoAnswer is what a send comes to that Stripe did not execute, or of which nobody can say: whatever was sent. ok is false for all else.
+func decideNoAnswer(p Payment, o Observation, policy Policy) (t Transition, ok bool) {
+	switch o.Kind {
+	case ObservedNotSent, ObservedHeldBack, ObservedAccountUnknown, ObservedForeignAccount, ObservedUnauthorized, ObservedRateLimited, ObservedLocked:
+		return decideNothingExecuted(p, o, policy), true
+	case ObservedKeyConflict:
+		return unknown(p, ReasonKeyConflict, nextLook(p, o)), true
+	case ObservedInUse:
+		return unknown(p, ReasonKeyInUse, nextLook(p, o)), true
+	case ObservedUnclear:
+		return unknown(p, ReasonNoAnswer, nextLook(p, o)), true
+	}
+	return t, false
 }
 
 // Expire ends a payment whose expires_at passed before anything was sent.
@@ -133,6 +143,14 @@ func decideRecords(p Payment, o Observation, now time.Time, policy Policy) Trans
 		return review(ReasonSeveral, nil)
 	case len(o.Found) == 1:
 		return adopt(p, o, o.Found[0], now)
+	default:
+		return decideAbsent(p, o, p.StripePaymentIntent != "", now, policy)
+	}
+}
+
+// decideAbsent: a complete listing of Stripe's records without anything of the payment. named says that Stripe has named it before.
+func decideAbsent(p Payment, o Observation, named bool, now time.Time, policy Policy) Transition {
+	switch {
 	case foreign(p, o.Account):
 		return unknown(p, ReasonAccountChanged, Delay{Long: true}) // another account's empty list proves nothing
 	case !p.FirstSubmitAt.IsZero() && MaySend(p, p.FirstSubmitAt, now):
@@ -155,7 +173,7 @@ func decideRecords(p Payment, o Observation, now time.Time, policy Policy) Trans
 		t := unknown(p, ReasonLookingUp, Delay{AtLeast: p.AbsentAt.Add(AbsenceApart).Sub(now)})
 		t.AbsentAt = p.AbsentAt
 		return t
-	case p.StripePaymentIntent != "":
+	case named:
 		return review(ReasonMissingAtStripe, nil) // Stripe has named it before: that it is not listed does not make it absent
 	case p.Expired(now):
 		return Transition{Status: StatusExpired, Reason: ReasonAbsent, ClearSubmit: true}

@@ -20,6 +20,11 @@ func decidePending(p Payment, o Observation, now time.Time) Transition {
 			return review(ReasonMissingAtStripe, nil)
 		}
 	}
+	return unreadPending(p, o)
+}
+
+// unreadPending: what Stripe is processing could not be read.
+func unreadPending(p Payment, o Observation) Transition {
 	t := stillPending(p, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter})
 	if o.Account.ID != "" && foreign(p, o.Account) {
 		t.Reason, t.Delay = ReasonAccountChanged, Delay{Long: true} // only a person can mend it, who must see it

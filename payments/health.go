@@ -22,7 +22,7 @@ const (
 func (o Observation) Health() Health {
 	switch o.Kind {
 	case ObservedAnswer, ObservedDecline, ObservedInvalid, ObservedKeyConflict, ObservedInUse, ObservedLocked, ObservedRateLimited, ObservedRecords,
-		ObservedObject:
+		ObservedObject, ObservedRefund:
 		return HealthGood
 	case ObservedNotSent, ObservedUnclear:
 		return HealthBad

@@ -35,6 +35,8 @@ func Next(p Payment, now time.Time) Action {
 	switch {
 	case !p.Status.HasTicket():
 		return ActionRest
+	case p.Kind.FollowUp():
+		return ActionFollowUp
 	case p.Status == StatusPending && p.StripePaymentIntent != "":
 		return ActionRetrieve
 	case (p.InDoubt || p.Status == StatusUnknown || p.Status == StatusPending) && !SabotageNoLook:

@@ -44,7 +44,10 @@ const (
 	ObservedRefund ObservationKind = "refund"
 )
 
-// ObservationKinds lists all kinds, for exhaustive tests.
+// FollowUpObservationKinds lists all kinds that a call for a follow-up may show.
+func FollowUpObservationKinds() []ObservationKind { return append(ObservationKinds(), ObservedRefund) }
+
+// ObservationKinds lists all kinds that a call for a charge may show.
 func ObservationKinds() []ObservationKind {
 	return []ObservationKind{
 		ObservedAnswer, ObservedDecline, ObservedInvalid, ObservedUnauthorized, ObservedKeyConflict, ObservedInUse, ObservedLocked,

@@ -141,6 +141,10 @@ func policyCell(c policyClass, h policyHistory) string {
 	if t.ThenSend {
 		return "send again at once, same key"
 	}
+	return transitionInWords(t)
+}
+
+func transitionInWords(t Transition) string {
 	cell := "`" + string(t.Status) + "`"
 	if t.Reason != "" {
 		cell += " " + t.Reason
@@ -193,6 +197,7 @@ func FailurePolicyMarkdown() string {
 		}
 		b.WriteString("\n")
 	}
+	b.WriteString(followUpMarkdown())
 	b.WriteString("\n## Reasons, and what to do\n\nAn outcome that was declined has Stripe's own code as its reason.\n\n| reason | what it means | what to do |\n|---|---|---|\n")
 	for _, r := range reasonRules {
 		b.WriteString("| `" + r.reason + "` | " + r.meaning + " | " + r.remedy + " |\n")

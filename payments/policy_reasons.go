@@ -22,6 +22,22 @@ later one is answered proves that the earlier did not charge: Stripe's records a
   ` + "`ONCEPAY_RESUBMIT_AFTER_ABSENT=true`" + `, it is submitted again. One that has expired is ` + "`expired`" + `.
 `
 
+const policyFollowUpIntroduction = `
+## Captures, cancels and refunds
+
+Each is a request of its own, with a key, tries and a ticket of its own, and about one payment. Those of one payment run one after another, as they were
+accepted; one that waits for a person holds up those behind it, one that Stripe is processing does not.
+
+- **Amounts** are set aside when a refund is accepted, until it has ended: nothing is accepted beyond what is left.
+- **A refund** is guarded as a charge is: it is looked for among Stripe's refunds of the payment before every send, the first one, too, since a database that
+  was restored may have forgotten it.
+- **A capture** can happen once at Stripe, and a cancel takes nothing: what became of them is read from the PaymentIntent, and they are sent again for as long
+  as it shows that they were not executed. A capture that Stripe refuses is refused for good once the PaymentIntent shows that the money is still held.
+- **What happens to the payment** is written together with the end of what was asked for.
+
+Whether it is accepted, and what it does first, by where its payment stands (with nothing accepted before):
+`
+
 // reasonRules is what every reason means to whoever operates the installation.
 var reasonRules = []struct{ reason, meaning, remedy string }{
 	{ReasonNotSent, "no connection to Stripe", "look at the network; it is tried again, and stalls after the last try: `oncepay dlq replay`"},
@@ -48,12 +64,21 @@ var reasonRules = []struct{ reason, meaning, remedy string }{
 	{ReasonTaken, "Stripe has its PaymentIntent, and a person has said that it paid for another payment", "see by its metadata whose it is; then `oncepay payments resolve` as succeeded if it is of this one, and settle the other with its tenant"},
 	{ReasonAccountUnclear, "it may have been sent, and on which account is not known, or it was on several: nobody has looked for it on Stripe", "look for it in each account's dashboard, refund what is too much, then `oncepay payments resolve`"},
 	{ReasonCancelling, "declined on session; its PaymentIntent is being canceled", "nothing"},
-	{ReasonCancelRefused, "declined on session, and Stripe does not cancel its PaymentIntent", "cancel it in Stripe's dashboard, then resolve it as unknown"},
+	{ReasonCancelRefused, "it was declined on session, or its cancel was asked for, and Stripe does not cancel its PaymentIntent", "cancel it in Stripe's dashboard, then resolve it as unknown"},
 	{ReasonReplayed, "an operator took it up again", "nothing"},
 	{ReasonRewound, "the database was restored, and what was sent since is looked up", "nothing"},
 	{ReasonPaused, "an operator holds it back (shown, never stored)", "`oncepay resume`"},
 	{ReasonDiscarded, "an operator gave it up", "nothing"},
 	{ReasonResolved, "a person decided; why follows", "nothing; see `oncepay audit`"},
+	{ReasonBehind, "of a capture, cancel or refund: one of the same payment that was accepted before has still to be worked on", "nothing; if that one waits for a person, decide about it"},
+	{ReasonPaymentOpen, "of a capture, cancel or refund: what becomes of the payment is not known yet", "nothing; if the payment waits for a person, decide about it"},
+	{ReasonPaid, "of a cancel: the money has been taken", "refund it"},
+	{ReasonPaymentEnded, "of a cancel: the payment has ended, and nothing was taken", "nothing"},
+	{ReasonNotCaptured, "of a refund: nothing was taken of the payment", "nothing"},
+	{ReasonCapturedOtherwise, "of a capture: another amount was taken, and not by it", "nothing; see in Stripe's dashboard who did it"},
+	{ReasonSeveralRefunds, "Stripe has more than one refund of it", "find out why in Stripe's dashboard, then `oncepay payments resolve`"},
+	{ReasonRefundFailed, "Stripe could not give the money back", "ask for another refund under another key, or pay it back another way"},
+	{ReasonCanceledOnRequest, "of a payment: its cancel was asked for", "nothing"},
 	{string(ReasonWorkerKilled), "its worker died again and again", "find out why; `oncepay dlq show`, then `oncepay dlq replay`"},
 	{string(ReasonHandlerPanic), "a bug stopped its worker", "report it; `oncepay dlq show`, then `oncepay dlq replay`"},
 }

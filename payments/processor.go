@@ -35,11 +35,14 @@ func Steps() []Step {
 
 // Processor takes one claimed payment to a recorded outcome: Next, the call, Decide, Record. It holds no business rule of its own.
 type Processor struct {
-	Store     Store
-	Gateway   Gateway
-	Clock     Clock
-	Namespace string
-	Lease     time.Duration
+	Store   Store
+	Gateway Gateway
+	// FollowUps and FollowUpGateway are for captures, cancels and refunds; nil: a claim of one is an error.
+	FollowUps       FollowUps
+	FollowUpGateway FollowUpGateway
+	Clock           Clock
+	Namespace       string
+	Lease           time.Duration
 	// CallTimeout is the Gateway's own limit for one call: a send that could outlive the lease does not leave.
 	CallTimeout time.Duration
 	TriesMax    int
@@ -78,6 +81,9 @@ var (
 
 // Settle works on a claimed payment until its outcome is recorded. ctx ends the calls to Stripe; recording goes on until recordCtx ends.
 func (p *Processor) Settle(ctx, recordCtx context.Context, c Claim) Settlement {
+	if c.Payment.Kind.FollowUp() {
+		return p.settleFollowUp(ctx, recordCtx, c)
+	}
 	now := p.Clock.Now()
 	var t Transition
 	var err error
@@ -173,26 +179,8 @@ func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error
 	if err != nil {
 		return Transition{}, c, err
 	}
-	extend := func() error {
-		next, err := p.Store.Extend(ctx, c, p.Lease, false)
-		if err == nil {
-			c = next
-		}
-		return err
-	}
 	var lost error
-	o := p.Gateway.Look(ctx, c.Payment, func() error {
-		// A listing can have hundreds of pages, and hundreds of payments share it: a commit for each of them before each page is one too
-		// many while the lease outlasts the page.
-		if p.outlastsCall(c, p.Clock.Now().Round(0)) {
-			return nil
-		}
-		err := extend()
-		if TicketLost(err) {
-			lost = err
-		}
-		return err
-	})
+	o := p.Gateway.Look(ctx, c.Payment, p.keepLease(ctx, &c, &lost))
 	if lost != nil {
 		return Transition{}, c, lost
 	}
@@ -212,25 +200,53 @@ func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error
 	return t, next, err
 }
 
+// keepLease is what a look-up asks before each page: it extends the lease, and ends the look-up when the ticket is lost.
+func (p *Processor) keepLease(ctx context.Context, c *Claim, lost *error) func() error {
+	return func() error {
+		// A listing can have hundreds of pages, and hundreds of payments share it: a commit for each of them before each page is one too
+		// many while the lease outlasts the page.
+		if p.outlastsCall(*c, p.Clock.Now().Round(0)) {
+			return nil
+		}
+		next, err := p.Store.Extend(ctx, *c, p.Lease, false)
+		switch {
+		case err == nil:
+			*c = next
+		case TicketLost(err):
+			*lost = err
+		}
+		return err
+	}
+}
+
 func (p *Processor) decide(ctx context.Context, c Claim, o Observation) (Transition, error) {
+	policy := p.observed(ctx, c, o)
+	return Decide(c.Payment, o, p.Clock.Now(), policy)
+}
+
+// observed tells of an observation, and returns the policy that holds for it.
+func (p *Processor) observed(ctx context.Context, c Claim, o Observation) Policy {
 	if p.OnObservation != nil {
 		p.OnObservation(c.Payment, o)
 	}
 	if o.limited() {
 		_ = p.Store.Throttle(ctx, o.Account) // should that fail, the next 429 says it again
 	}
-	return Decide(c.Payment, o, p.Clock.Now(), Policy{
-		TriesMax: p.TriesMax, ResubmitAfterAbsent: p.ResubmitAfterAbsent, NoTries: p.NoTries != nil && p.NoTries(o.Account),
-	})
+	return Policy{TriesMax: p.TriesMax, ResubmitAfterAbsent: p.ResubmitAfterAbsent, NoTries: p.NoTries != nil && p.NoTries(o.Account)}
 }
 
 // record commits the transition. While PostgreSQL is away it is tried again as long as recordCtx allows: what Stripe has answered should not
 // have to be asked again.
 func (p *Processor) record(ctx context.Context, c Claim, t Transition) Settlement {
+	return p.write(ctx, c, t, p.Store.Record)
+}
+
+// write is record by the store's method for the kind.
+func (p *Processor) write(ctx context.Context, c Claim, t Transition, record func(context.Context, Recording) (Recorded, error)) Settlement {
 	r := Recording{Claim: c, Transition: t, Delay: p.Backoff.After(t.Delay, p.Random), At: p.Clock.Now()}
 	p.step(StepBeforeRecord, c.Payment.ID)
 	for attempt := 1; ; attempt++ {
-		done, err := p.Store.Record(ctx, r)
+		done, err := record(ctx, r)
 		if err == nil {
 			p.step(StepAfterRecord, c.Payment.ID)
 			return Settlement{Recorded: done}

@@ -70,6 +70,8 @@ func Resolve(p Payment, d Decision, op Operation, now time.Time) (Transition, er
 		return Transition{}, refused(p, as, "it has its outcome, which only evidence from Stripe corrects")
 	case p.Owned && now.Before(p.NextAttemptAt):
 		return Transition{}, refused(p, as, "a worker is at it at this moment; try again when it is done")
+	case p.Kind.FollowUp():
+		return resolveFollowUp(p, d, reason)
 	case !slices.Contains(resolutions[p.Status], as):
 		return Transition{}, refused(p, as, withChoices(remedies[p.Status], resolutions[p.Status]))
 	}
@@ -124,10 +126,15 @@ func TakeUpAgain(p Payment) (Transition, error) {
 		return Transition{}, &Error{Code: CodeInvalid, Message: "the payment is " + string(p.Status) + " and not stalled: " + whyNotReplayed(p.Status)}
 	}
 	t := Transition{Status: StatusWaiting, Reason: ReasonReplayed, Failure: p.Failure, ResetTries: true}
-	if p.InDoubt || p.StripePaymentIntent != "" {
+	if p.atStripe() {
 		t.Status, t.InDoubt, t.AbsentAt = StatusUnknown, true, p.AbsentAt
 	}
 	return t, nil
+}
+
+// atStripe reports whether something of it may be at Stripe. A follow-up names the PaymentIntent of its charge from the start.
+func (p Payment) atStripe() bool {
+	return p.InDoubt || p.StripePaymentIntent != "" && !p.Kind.FollowUp()
 }
 
 func whyNotReplayed(s Status) string {
@@ -148,14 +155,18 @@ func Discard(p Payment) (Transition, error) {
 	switch {
 	case p.Status != StatusStalled && p.Status != StatusUnknown:
 		return Transition{}, &Error{Code: CodeInvalid, Message: "the payment is " + string(p.Status) + " and not stalled: " + whyNotReplayed(p.Status)}
-	case p.Status == StatusUnknown, p.InDoubt, p.StripePaymentIntent != "":
+	case p.Status == StatusUnknown, p.atStripe():
 		return Transition{}, &Error{Code: CodeInvalid, Message: "the payment may have been charged, so it is not discarded: wait until Stripe's records settle it; a stalled one is looked up by `oncepay dlq replay`"}
 	}
 	return Transition{Status: StatusCanceled, Reason: ReasonDiscarded, ClearSubmit: true}, nil
 }
 
 func refused(p Payment, as Status, why string) error {
-	return &Error{Code: CodeInvalid, Field: "as", Message: "a payment that is " + string(p.Status) + " cannot be resolved as " + string(as) + ": " + why}
+	what := "payment"
+	if p.Kind.FollowUp() {
+		what = string(p.Kind)
+	}
+	return &Error{Code: CodeInvalid, Field: "as", Message: "a " + what + " that is " + string(p.Status) + " cannot be resolved as " + string(as) + ": " + why}
 }
 
 func withChoices(remedy string, choices []Status) string {

@@ -131,6 +131,14 @@ func StateMachineMarkdown() string {
 		b.WriteString("| `" + string(r.status) + "` | " + yes(r.ticket) + " | " + yes(r.final) + " | " + statusNames(r.next) + " | " +
 			statusNames(resolutions[r.status]) + " | " + r.meaning + " |\n")
 	}
+	b.WriteString("\nCaptures, cancels and refunds have the same statuses, each its own; `succeeded` is that it was done. What a person may resolve one of them as:\n\n" +
+		"| status | a person may resolve it as |\n|---|---|\n")
+	for _, r := range statusRules {
+		if choices := followUpResolutions[r.status]; len(choices) > 0 {
+			b.WriteString("| `" + string(r.status) + "` | " + statusNames(choices) + " |\n")
+		}
+	}
+	b.WriteString("\nOnly a refund is resolved as `succeeded`: what became of a capture or a cancel is read, by `unknown`.\n")
 	b.WriteString("\n```mermaid\nstateDiagram-v2\n    [*] --> received\n")
 	for _, r := range statusRules {
 		for _, n := range r.next {

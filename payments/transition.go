@@ -40,6 +40,17 @@ const (
 	ReasonResolved      = "resolved_by_operator" // a person decided; what the person said of it follows
 	ReasonRewound       = "rewound"              // the database was restored: what was sent since is not known
 	ReasonPaused        = "paused"               // shown, never stored: an operator holds it back
+
+	// Of captures, cancels and refunds.
+	ReasonBehind            = "behind_another"      // one of the same payment that was accepted before has still to be worked on
+	ReasonPaymentOpen       = "payment_open"        // what becomes of the payment itself is not known yet
+	ReasonPaid              = "paid"                // of a cancel: the money has been taken
+	ReasonPaymentEnded      = "payment_ended"       // the payment has ended without any money: nothing is left to do
+	ReasonNotCaptured       = "not_captured"        // of a refund: nothing was taken
+	ReasonCapturedOtherwise = "captured_otherwise"  // of a capture: another amount has been taken, and not by this one
+	ReasonSeveralRefunds    = "several_refunds"     // Stripe has more than one refund of it
+	ReasonRefundFailed      = "refund_failed"       // Stripe could not give it back, and does not say why
+	ReasonCanceledOnRequest = "canceled_on_request" // of a payment: somebody asked for its cancel
 )
 
 // Transition is what Decide makes of an observation: the next stored state, whether and when somebody must act again, and what is told.
