@@ -22,6 +22,7 @@ type admitting struct {
 	fresh   map[key]bool       // inserted by this attempt
 	short   map[key]bool       // and given no token for want of budget
 
+	allNew   bool // inserted without a look for what is there
 	restored bool // accept found that a rewind knows of PaymentIntents, and inserted nothing
 
 	messages []payments.OutboxItem // of rows that this attempt inserted and that are to be announced
@@ -80,6 +81,11 @@ func (s *Store) flushAdmit(ctx context.Context, batch []*admission) ([]coalesce.
 func (s *Store) admit(ctx context.Context, tx *transaction, f *admitting) error {
 	if len(f.first) > 0 || f.suspects() {
 		err := s.insert(ctx, tx, f)
+		if s.met(f, err) {
+			if err = tx.again(ctx); err == nil {
+				err = s.insert(ctx, tx, f)
+			}
+		}
 		if err == nil && f.restored { // nothing was inserted: the other statements know how these payments begin
 			s.restored.Store(true)
 			tx.begun = false

@@ -45,7 +45,7 @@ func (s *Store) queueInserts(b *pgx.Batch, f *admitting) {
 	}
 	if s.accepts(f) {
 		columns = append(columns[:acceptColumns:acceptColumns], s.opts.RequestVersion, payments.FingerprintVersion, s.now(), s.holdParam())
-		b.Queue(query("accept"), columns...).Query(func(rows pgx.Rows) error {
+		b.Queue(query(s.acceptStatement(f)), columns...).Query(func(rows pgx.Rows) error {
 			return f.accepted(rows, s.opts.RequestVersion)
 		})
 		return

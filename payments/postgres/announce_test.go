@@ -157,7 +157,7 @@ func TestAnnouncedCommitAnswerLost(t *testing.T) {
 func TestNoStatementWithoutAnnounce(t *testing.T) {
 	t.Parallel()
 	c := openCut(t)
-	c.at(query("accept"), devstacktest.Cut)
+	c.at(query(acceptNew), devstacktest.Cut)
 	for n := range 3 {
 		r := announced(strconv.Itoa(n), payments.LaneInteractive)
 		r.Announce = false

@@ -43,7 +43,7 @@ func TestPlansAreKept(t *testing.T) {
 				if err := rows.Scan(&text, &kept, &anew); err != nil {
 					t.Fatal(err)
 				}
-				for _, name := range []string{"admit", "admit_announced", "accept", "admit_paced", "take", "take_due", "take_rest"} {
+				for _, name := range []string{"admit", "admit_announced", "accept", "accept_new", "admit_paced", "take", "take_due", "take_rest"} {
 					if text == query(name) {
 						seen++
 						if anew > 5 && kept == 0 {

@@ -30,7 +30,7 @@ func TestPlans(t *testing.T) {
 		"admit", "admit_read", "read_by_id", "lock_tickets", "end_tickets", "write_payments", "record_clock", "refuse_taken", "delete_tickets", "set_tickets", "write_events", "take",
 		"extend", "extend_submitting", "lock_ticket", "lock_payment", "outbox_pending", "outbox_sent", "find", "find_anywhere", "timeline", "clear_suspects",
 		"admit_paced", "take_due", "take_paced", "make_budgets", "budgets", "throttle", "tenant", "pin_account",
-		"announce", "admit_announced", "accept", "intents_pending", "intents_sent", "admit_batch", "find_batches", "batch_children", "batch_totals", "list_batches", "list_run",
+		"announce", "admit_announced", "accept", "accept_new", "intents_pending", "intents_sent", "admit_batch", "find_batches", "batch_children", "batch_totals", "list_batches", "list_run",
 		"open_batches", "lock_batches", "complete_totals", "complete_batches", "find_api_key", "take_alone", "take_rest", "take_due_alone",
 		"find_follow_up", "follow_ups_of", "accept_follow_up", "follow_up_state", "next_follow_up", "refunds_of", "name_refund", "add_refunded",
 	} {

@@ -34,6 +34,7 @@ var statements = sync.OnceValue(func() map[string]string {
 		}
 		all[strings.TrimSuffix(e.Name(), ".sql")] = fragments.Replace(string(text))
 	}
+	all[acceptNew] = strings.Replace(all["accept"], acceptConflict, "", 1)
 	return all
 })
 

@@ -24,6 +24,8 @@ type Store struct {
 	turns   turns
 	// restored: accept has found what a rewind has stored, and is not asked any more.
 	restored atomic.Bool
+	// meetsUntil, as Unix time in nanoseconds: until then accept expects rows that are there already.
+	meetsUntil atomic.Int64
 	// clocksApart: the last lease found that our clock and PostgreSQL's disagree.
 	clocksApart atomic.Bool
 	// beforeCommit, when set, is called with the verb before a transaction's COMMIT is sent; tests hold transactions open in it.

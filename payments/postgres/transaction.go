@@ -49,6 +49,13 @@ func (t *transaction) batch() *pgx.Batch {
 	return b
 }
 
+// again ends a transaction that was refused, so that another one can begin.
+func (t *transaction) again(ctx context.Context) error {
+	t.begun = false
+	_, err := t.conn.Exec(ctx, "rollback")
+	return err
+}
+
 // send runs the batch's statements and their callbacks.
 func (t *transaction) send(ctx context.Context, b *pgx.Batch) error {
 	return t.conn.SendBatch(ctx, b).Close()

@@ -1,4 +1,4 @@
--- As admit_announced.sql where every request is to be published and none asks for a token, which is what comes in over HTTP: tickets and outbox are
+-- Without its ON CONFLICT it is accept_new. As admit_announced.sql where every request is to be published and none asks for a token, which is what comes in over HTTP: tickets and outbox are
 -- filled from what was inserted, and the answer is one row: the store's time, and of what is new tenants, ids (16 bytes each) and numbers in the
 -- outbox. While a rewind has found anything at Stripe nothing is inserted, and the first column says so: such a payment may begin as another.
 WITH asked AS (
