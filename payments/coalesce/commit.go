@@ -17,13 +17,16 @@ func (g *Group[Q, R]) commit() {
 			go g.commit()
 		}
 	}()
+	var due *answers[Q, R] // to the batch before, which may wait until the next one is under way
 	for {
-		// Waiters that were just answered get to queue their next items before the batch is taken:
-		// with 512 callers and flushes of 2 ms on two cores, 497 items a flush instead of 256.
-		runtime.Gosched()
+		if due == nil {
+			// Waiters that were just answered get to queue their next items before the batch is taken:
+			// with 512 callers and flushes of 2 ms on two cores, 497 items a flush instead of 256.
+			runtime.Gosched()
+		}
 		g.mu.Lock()
 		batch, weight := g.queue.take(g.opts.MaxBatch, g.opts.MaxWeight)
-		if batch == nil {
+		if batch == nil && due == nil {
 			g.committers--
 			if g.closed && g.committers == 0 {
 				close(g.drained)
@@ -33,48 +36,63 @@ func (g *Group[Q, R]) commit() {
 			return
 		}
 		g.mu.Unlock()
+		if batch == nil {
+			due.give()
+			due = nil
+			continue
+		}
 		for range batch {
 			<-g.room
 		}
-		g.run(batch, weight)
+		due = g.run(batch, weight, due)
 	}
 }
 
-// run flushes one batch and answers each of its slots once, whatever the flush does.
-func (g *Group[Q, R]) run(batch []*slot[Q, R], weight int) {
-	stats := Stats{Items: len(batch), Weight: weight}
+// run flushes one batch and sees to it that each of its slots is answered once, whatever the flush
+// does. before are the answers to the batch before, given once this one is under way; its own are
+// given at its end, or returned if they may wait.
+func (g *Group[Q, R]) run(batch []*slot[Q, R], weight int, before *answers[Q, R]) (due *answers[Q, R]) {
+	a := &answers[Q, R]{batch: batch, results: make([]Result[R], len(batch)), stats: Stats{Items: len(batch), Weight: weight}, observe: g.opts.Observe}
 	var began time.Time
 	if g.opts.Observe != nil {
 		began = g.opts.Now()
 	}
-	results := make([]Result[R], len(batch))
-	fill(results, Result[R]{Err: ErrGoexit}) // stands only where the flush took the goroutine with it
+	fill(a.results, Result[R]{Err: ErrGoexit}) // stands only where the flush took the goroutine with it
 	defer func() {
+		before.give()
 		if g.opts.Observe != nil {
-			stats.Duration = g.opts.Now().Sub(began)
+			a.stats.Duration = g.opts.Now().Sub(began)
 		}
-		for i, s := range batch {
-			s.answer(results[i])
-		}
-		if g.opts.Observe != nil {
-			g.opts.Observe(stats)
+		if due == nil {
+			a.give()
 		}
 	}()
-	whole, singly, err := g.together(batch, &stats.Attempts)
-	stats.Err = err
+	if before != nil {
+		timer := time.AfterFunc(overlapMax, before.give)
+		defer timer.Stop()
+	}
+	whole, singly, err := g.together(batch, &a.stats.Attempts, before.give)
+	a.stats.Err = err
 	switch {
 	case err == nil:
-		copy(results, whole)
+		copy(a.results, whole)
+		if g.mayWait(batch) {
+			return a
+		}
 	case singly:
-		g.oneByOne(batch, results, err, &stats.Singly)
+		g.oneByOne(batch, a.results, err, &a.stats.Singly)
 	default:
-		fill(results, Result[R]{Err: err})
+		fill(a.results, Result[R]{Err: err})
 	}
+	return nil
 }
 
 // together flushes the batch as a whole; singly says that its items are to be tried one by one.
-func (g *Group[Q, R]) together(batch []*slot[Q, R], n *int) (results []Result[R], singly bool, err error) {
+func (g *Group[Q, R]) together(batch []*slot[Q, R], n *int, under func()) (results []Result[R], singly bool, err error) {
 	ctx, cancel := g.flushContext()
+	if g.opts.MayWait != nil {
+		ctx = context.WithValue(ctx, underwayKey{}, under)
+	}
 	defer cancel()
 	defer recoverInto(&err)
 	results, err = g.attempts(ctx, batch, n)

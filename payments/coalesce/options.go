@@ -38,6 +38,12 @@ type Options[Q any] struct {
 	MaxQueue int
 	// Committers is how many flushes may run side by side; 1 unless set.
 	Committers int
+	// MayWait says of an item that its answer, once it is known, may wait until the next flush is under
+	// way (Underway), a few milliseconds at most, if all of its flush may: answered at once, a few
+	// hundred waiters keep all cores busy before the next flush gets to its database. For waiters that
+	// take a while to come back; such as come back at once are better answered first, for larger
+	// flushes. Nil: none may.
+	MayWait func(Q) bool
 	// Timeout bounds a flush with its repetitions as a whole and the pauses between them. Retrying
 	// one by one has the same time once more, so a waiter whose flush has started gets its answer
 	// within twice Timeout, provided the Flush obeys its context.
@@ -51,8 +57,8 @@ type Options[Q any] struct {
 	RetrySingly func(error) bool
 	// Retry says which failures of a whole flush (or of an item that is retried singly) are repeated.
 	Retry Retry
-	// Observe is told of each flush after its waiters were answered, from the committer's goroutine,
-	// which waits for it. It must not panic.
+	// Observe is told of each flush after its waiters were answered, and waited for: from the
+	// committer's goroutine, or with MayWait from another one. It must not panic.
 	Observe func(Stats)
 	// Now is the clock behind Stats.Duration; time.Now unless set, and unused without Observe.
 	Now func() time.Time

@@ -31,6 +31,9 @@ func TestEveryItemOnceAndToItsOwner(t *testing.T) {
 			seed:    rapid.Uint64().Draw(rt, "seed"),
 			closeAt: time.Duration(rapid.IntRange(0, 200).Draw(rt, "close")) * time.Millisecond,
 		}
+		if rapid.Bool().Draw(rt, "overlapping") {
+			plan.opts.MayWait = func(q int) bool { return q%7 > 0 }
+		}
 		if rapid.Bool().Draw(rt, "weighted") {
 			plan.opts.Weight = func(q int) int { return q % 5 }
 			plan.opts.MaxWeight = rapid.IntRange(1, 20).Draw(rt, "weight")
@@ -80,6 +83,9 @@ func (w *world) flush(p plan) Flush[int, int] {
 			w.mu.Lock()
 			w.errs = append(w.errs, errors.New("a batch is over its limits"))
 			w.mu.Unlock()
+		}
+		if w.draw(2) == 0 {
+			Underway(ctx)
 		}
 		time.Sleep(time.Duration(w.draw(10)) * time.Millisecond)
 		switch w.draw(12) {

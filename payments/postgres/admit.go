@@ -23,6 +23,9 @@ func (a *admission) key() key { return key{a.Intent.TenantID, a.id} }
 // inserts reports whether the request may create its row.
 func (a *admission) inserts() bool { return a.Refused == nil && !a.ExistingOnly }
 
+// mayWait: who accepts a payment and only answers comes back by way of a network, and is answered while PostgreSQL has the next flush.
+func (a *admission) mayWait() bool { return a.announced != nil && !a.Claim }
+
 func (a *admission) weight() int {
 	return 256 + len(a.Intent.IdempotencyKey) + len(a.Intent.Customer) + len(a.Intent.PaymentMethod) + len(a.details) + len(a.announced)
 }

@@ -59,7 +59,7 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	s.admits = coalesce.New(coalesce.Options[*admission]{
-		MaxBatch: flushItemsMax, Committers: opts.Committers, Timeout: opts.FlushTimeout,
+		MaxBatch: flushItemsMax, Committers: opts.Committers, MayWait: (*admission).mayWait, Timeout: opts.FlushTimeout,
 		Weight: (*admission).weight, MaxWeight: flushBytesMax,
 		RetrySingly: oneItems, Retry: flushRetry, Observe: s.observe("admit"),
 	}, s.flushAdmit)

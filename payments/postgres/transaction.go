@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/oncepay/oncepay/payments/coalesce"
 )
 
 // transaction is one transaction on one connection. Statements travel in batches: BEGIN goes out with the first one and COMMIT with the last,
@@ -58,7 +60,9 @@ func (t *transaction) again(ctx context.Context) error {
 
 // send runs the batch's statements and their callbacks.
 func (t *transaction) send(ctx context.Context, b *pgx.Batch) error {
-	return t.conn.SendBatch(ctx, b).Close()
+	sent := t.conn.SendBatch(ctx, b)
+	coalesce.Underway(ctx)
+	return sent.Close()
 }
 
 // commit sends the batch with a COMMIT behind it. PostgreSQL passes over the COMMIT when a statement before it failed. After an error of the
