@@ -36,11 +36,17 @@ func answering(w http.ResponseWriter) *answer {
 	}
 	aw := &answer{ResponseWriter: w, id: randomID()}
 	h := w.Header()
-	h["Cache-Control"] = []string{"no-store"}
-	h["X-Content-Type-Options"] = []string{"nosniff"}
+	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
 	h["Request-Id"] = []string{aw.id}
 	return aw
 }
+
+// Lines that every answer has, or many have; nobody writes into them.
+var (
+	noStore   = []string{"no-store"}
+	noSniff   = []string{"nosniff"}
+	mediaLine = map[string][]string{mediaJSON: {mediaJSON}, mediaProblem: {mediaProblem}}
+)
 
 // Unwrap is for http.ResponseController.
 func (w *answer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -83,7 +89,7 @@ func (w *answer) releasePlace() {
 func (w *answer) send(status int, media string, body []byte) {
 	w.releasePlace()
 	h := w.Header()
-	h["Content-Type"] = []string{media}
+	h["Content-Type"] = mediaLine[media]
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that has gone needs no answer
@@ -129,5 +135,7 @@ func wholeSeconds(d time.Duration) int64 {
 func randomID() string {
 	var b [12]byte
 	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
+	var digits [2 * len(b)]byte
+	hex.Encode(digits[:], b[:])
+	return string(digits[:])
 }
