@@ -24,6 +24,10 @@ type Stripe struct {
 	// for the intent's PaymentIntent.
 	Post func(path, form string) (id string, err error)
 	Body func(i payments.Intent) (string, error)
+	// FollowUps is the Gateway for captures and refunds, for the suite FollowUpGateway. It may be nil for others.
+	FollowUps payments.FollowUpGateway
+	// Fail makes the next POST to the path meet the fault. It may be nil where FollowUpGateway is given no faults.
+	Fail func(path, fault string) error
 	// Posts says how many POSTs have arrived there; nil where nobody can say.
 	Posts func() int
 }

@@ -45,7 +45,7 @@ func openSimulator(t *testing.T) paymentstest.Stripe {
 	}
 	t.Cleanup(g.Close)
 	return paymentstest.Stripe{
-		Gateway: g, Namespace: "oncepay", RequestVersion: stripe.RequestVersion, TenantID: "acme", Customer: "cus_1", Now: sim.Now,
+		Gateway: g, FollowUps: g, Namespace: "oncepay", RequestVersion: stripe.RequestVersion, TenantID: "acme", Customer: "cus_1", Now: sim.Now,
 		Posts: func() int { return int(sim.Summary().Posts) },
 		Post:  func(path, form string) (string, error) { return postBeside(t.Context(), web.URL+path, form) },
 		Body:  func(i payments.Intent) (string, error) { return stripe.Body(stripe.RequestVersion, "oncepay", i) },

@@ -92,7 +92,7 @@ func (m *testMode) open(t *testing.T) paymentstest.Stripe {
 		t.Fatal("Stripe says that the key moves real money; use one of test mode")
 	}
 	return paymentstest.Stripe{
-		Gateway: g, Namespace: testNamespace, RequestVersion: RequestVersion, TenantID: "conformance", Customer: m.customer, KeyPrefix: m.prefix, Now: time.Now,
+		Gateway: g, FollowUps: g, Namespace: testNamespace, RequestVersion: RequestVersion, TenantID: "conformance", Customer: m.customer, KeyPrefix: m.prefix, Now: time.Now,
 		Post: func(path, form string) (string, error) { return post(t.Context(), m.url, m.key, path, form) }, Body: bodyOf,
 	}
 }
@@ -155,10 +155,11 @@ func TestTestModeSetup(t *testing.T) {
 		t.Fatalf("%v, %d customers", err, count())
 	}
 	t.Run("suite", func(t *testing.T) { paymentstest.Gateway(t, m.open) }) // ends when all its parts have
+	t.Run("follow-ups", func(t *testing.T) { paymentstest.FollowUpGateway(t, m.open) })
 	if err := m.close(t.Context()); err != nil || count() != 0 {
 		t.Errorf("%v, %d customers are left", err, count())
 	}
-	if sum := sim.Summary(); sum.Charges == 0 || sum.DoubleCharges != 0 || sum.Unattributed != 0 {
-		t.Errorf("%d charges, %d of them double, %d unattributed", sum.Charges, sum.DoubleCharges, sum.Unattributed)
+	if sum := sim.Summary(); sum.Charges == 0 || sum.DoubleCharges != 0 || sum.Unattributed != 0 || sum.Refunds == 0 || sum.DoubleRefunds != 0 || sum.StrayRefunds != 0 {
+		t.Errorf("the ledger has %+v", sum)
 	}
 }

@@ -42,9 +42,9 @@ func goldenBodies(t testing.TB) []golden {
 }
 
 // post sends a body as it is, with the headers that the Gateway sends.
-func (r *recorder) post(t testing.TB, body string) {
+func (r *recorder) post(t testing.TB, path, body string) {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/v1/payment_intents", strings.NewReader(body))
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestGoldenBodies(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	bodies := goldenBodies(t)
 	for _, form := range bodies {
-		r.post(t, form.body)
+		r.post(t, "/v1/payment_intents", form.body)
 	}
 	if calls := r.all(); len(calls) != len(bodies) {
 		t.Errorf("%d requests arrived, want %d", len(calls), len(bodies))

@@ -59,6 +59,9 @@ func (s specification) parameters(method, path string) (schema, bool) {
 			path += "/" + verb
 		}
 	}
+	if rest, ok := strings.CutPrefix(path, "/v1/refunds/"); ok && rest != "" {
+		path = "/v1/refunds/{refund}"
+	}
 	o, ok := s.Paths[path][strings.ToLower(method)]
 	if !ok {
 		return schema{}, false
