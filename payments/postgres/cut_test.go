@@ -208,7 +208,14 @@ func TestPostgresAway(t *testing.T) {
 	_, err15 := c.far.Intents(payments.LaneBulk).Pending(ctx, 1, time.Second)
 	_, err16 := c.far.Unpublished(ctx)
 	_, err17 := c.far.APIKeyBySecret(ctx, "opk_x")
-	for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, err13, err14, err15, err16, err17} {
+	_, err18 := c.far.AdmitFollowUp(ctx, asking(payments.KindRefund, claim.Payment, "r", 1))
+	ofCharge := claim
+	ofCharge.Payment.Kind, ofCharge.Payment.PaymentID = payments.KindRefund, claim.Payment.ID.String()
+	_, err19 := c.far.RecordFollowUp(ctx, payments.Recording{Claim: ofCharge, Transition: refunded(claim.Payment), At: c.clock.Now()})
+	_, err20 := c.far.FollowUpState(ctx, claim.Payment)
+	_, err21 := c.far.FindFollowUp(ctx, "acme", claim.Payment.ID)
+	_, err22 := c.far.FollowUpsOf(ctx, "acme", claim.Payment.ID, "")
+	for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, err13, err14, err15, err16, err17, err18, err19, err20, err21, err22} {
 		if !payments.Retryable(err) {
 			t.Errorf("call %d: %v, want %s", i+1, err, payments.CodeUnavailable)
 		}
