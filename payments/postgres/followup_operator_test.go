@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// reviewed is a refund that waits for a person, and one behind it.
+func (b *bench) reviewed(charge payments.Payment) (refund, behind payments.FollowUp) {
+	b.t.Helper()
+	refund = b.ask(asking(payments.KindRefund, charge, "r", 4000), payments.VerdictStored).FollowUp
+	behind = b.ask(asking(payments.KindRefund, charge, "behind", 1000), payments.VerdictStored).FollowUp
+	claims := b.take(payments.TakeRequest{Limit: 10})
+	for _, c := range claims {
+		t := payments.Transition{Status: payments.StatusWaiting, Reason: "behind_another", ClearSubmit: true}
+		if c.Payment.ID == refund.ID {
+			t = payments.Transition{Status: payments.StatusNeedsReview, Reason: payments.ReasonDisagrees, InDoubt: true, Refund: refunded(c.Payment).Refund}
+		}
+		b.recordFollowUp(c, t, time.Hour)
+	}
+	return refund, behind
+}
+
+// TestResolveARefund: what a person says of a refund counts on its charge in the same transaction, and what is behind it goes on at once.
+func TestResolveARefund(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	charge := b.taken("k")
+	refund, behind := b.reviewed(charge)
+	if got := b.take(payments.TakeRequest{Limit: 10}); len(got) != 0 {
+		t.Fatalf("due: %+v", got)
+	}
+	b.clock.Advance(time.Second)
+	done, err := b.Resolve(ctx, "acme", refund.ID, payments.Decision{As: payments.StatusSucceeded}, ada)
+	if err != nil || done.Payment.Status != payments.StatusSucceeded || done.Sequence != 2 {
+		t.Fatalf("Resolve: %+v, %v", done, err)
+	}
+	p, err := b.Find(ctx, "acme", charge.ID)
+	if err != nil || p.AmountRefunded != 4000 || p.Sequence != charge.Sequence {
+		t.Errorf("the charge: %+v, %v", p, err)
+	}
+	if c := b.takeUp("behind"); c.Payment.ID != behind.ID {
+		t.Errorf("next: %+v", c)
+	}
+	if got := b.actions("payments resolve"); len(got) != 1 || !strings.Contains(got[0], `"status":"succeeded"`) || strings.Contains(got[0], "amount_captured") {
+		t.Errorf("audit: %q", got)
+	}
+	if _, err := b.Resolve(ctx, "acme", refund.ID, payments.Decision{As: payments.StatusFailed}, ada); payments.ErrorCode(err) != payments.CodeInvalid {
+		t.Errorf("again: %v", err)
+	}
+	var body string
+	if err := b.pool.QueryRow(ctx, "SELECT body::text FROM payment_events WHERE payment_id = $1 ORDER BY sequence DESC LIMIT 1", refund.ID[:]).Scan(&body); err != nil ||
+		!strings.Contains(body, `"stripe_refund":"re_`) || !strings.Contains(body, "oncepay.refund.succeeded") {
+		t.Errorf("the event: %s, %v", body, err)
+	}
+}
+
+// TestResolveARefundOtherwise: nothing counts on the charge; while a rewind is running nobody decides.
+func TestResolveARefundOtherwise(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	charge := b.taken("k")
+	refund, _ := b.reviewed(charge)
+	if _, err := b.Resolve(ctx, "acme", refund.ID, payments.Decision{As: payments.StatusUnknown}, ada); err != nil {
+		t.Fatal(err)
+	}
+	c := b.takeUp("r")
+	if !c.Payment.InDoubt || c.Payment.Status != payments.StatusUnknown {
+		t.Errorf("looked up again: %+v", c.Payment)
+	}
+	b.recordFollowUp(c, payments.Transition{Status: payments.StatusNeedsReview, Reason: payments.ReasonAbsent}, 0)
+	b.beginRewind(b.clock.Now())
+	if _, err := b.Resolve(ctx, "acme", refund.ID, payments.Decision{As: payments.StatusFailed}, ada); payments.ErrorCode(err) != payments.CodeInvalid {
+		t.Errorf("while a rewind is running: %v", err)
+	}
+	b.exec("UPDATE rewinds SET state = 'failed', finished_at = now()")
+	if done, err := b.Resolve(ctx, "acme", refund.ID, payments.Decision{As: payments.StatusFailed}, ada); err != nil || done.Payment.Status != payments.StatusFailed {
+		t.Errorf("Resolve: %+v, %v", done, err)
+	}
+	if p, err := b.Find(ctx, "acme", charge.ID); err != nil || p.AmountRefunded != 0 {
+		t.Errorf("the charge: %+v, %v", p, err)
+	}
+}
+
+// TestStalledRefund: one that was given up before anything was sent can be discarded, or is taken up again and sent.
+func TestStalledRefund(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	charge := b.taken("k")
+	stall := func(key string) payments.FollowUp {
+		f := b.ask(asking(payments.KindRefund, charge, key, 1000), payments.VerdictStored).FollowUp
+		b.recordFollowUp(b.takeUp(key), payments.Transition{
+			Status: payments.StatusStalled, Reason: payments.ReasonNotSent, CountTry: true, ClearSubmit: true, DeadLetter: payments.ReasonAttemptsExhausted,
+		}, 0)
+		return f
+	}
+	discarded := stall("discarded")
+	v, err := b.PreviewDiscard(ctx, payments.LetterFilter{}, 0)
+	if err != nil || v.Count != 1 || v.Canceled != 1 || len(v.Refused) != 0 || v.Amount["usd"] != 1000 {
+		t.Errorf("preview: %+v, %v", v, err)
+	}
+	if done, err := b.Discard(ctx, payments.LetterFilter{}, 0, ann); err != nil || done.Canceled != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if f, err := b.FindFollowUp(ctx, "acme", discarded.ID); err != nil || f.Status != payments.StatusCanceled {
+		t.Errorf("discarded: %+v, %v", f, err)
+	}
+	again := stall("again")
+	b.newReplay(payments.NewReplay{})
+	items, err := b.ClaimReplayItems(ctx, 10, time.Minute)
+	if err != nil || len(items.Work) != 1 {
+		t.Fatalf("%+v, %v", items, err)
+	}
+	if err := b.IssueReplayed(ctx, items.Work); err != nil {
+		t.Fatal(err)
+	}
+	c := b.takeUp("again")
+	if c.Payment.ID != again.ID || c.Payment.InDoubt || c.Payment.Status != payments.StatusWaiting || c.Payment.Tries != 0 {
+		t.Errorf("taken up again: %+v", c.Payment)
+	}
+	b.recordFollowUp(c, refunded(c.Payment), 0)
+	if p, err := b.Find(ctx, "acme", charge.ID); err != nil || p.AmountRefunded != 1000 {
+		t.Errorf("the charge: %+v, %v", p, err)
+	}
+}
+
+// TestBuriedRefund: one that ends its workers while a send may be under way goes on being looked up, and its letter says which it is.
+func TestBuriedRefund(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	charge := b.taken("k")
+	b.ask(asking(payments.KindRefund, charge, "r", 1000), payments.VerdictStored)
+	c := b.takeUp("r")
+	if err := b.BuryPayment(ctx, c, payments.DeadLetter{Reason: payments.ReasonWorkerKilled, Message: "gone"}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if p := b.find(c); p.Status != payments.StatusUnknown || !p.InDoubt || p.Sequence != 2 {
+		t.Errorf("buried: %+v", p)
+	}
+	if letters := b.letters(DeadLettersRequest{}); len(letters) != 1 || letters[0].IdempotencyKey != "r" || *letters[0].PaymentID != c.Payment.ID {
+		t.Errorf("letters: %+v", letters)
+	}
+	b.clock.Advance(time.Minute)
+	c = b.takeUp("r")
+	b.recordFollowUp(c, refunded(c.Payment), 0)
+	if p, err := b.Find(ctx, "acme", charge.ID); err != nil || p.AmountRefunded != 1000 {
+		t.Errorf("the charge: %+v, %v", p, err)
+	}
+}
