@@ -229,7 +229,7 @@ func TestSchemaRules(t *testing.T) {
 		}
 	}
 	foreign := column(`SELECT conrelid::regclass::text FROM pg_constraint WHERE contype = 'f'
-		AND conrelid IN ('payment_events'::regclass, 'outbox'::regclass, 'outbox_intents'::regclass, 'queue'::regclass, 'batches'::regclass)`)
+		AND conrelid IN ('payment_events'::regclass, 'outbox'::regclass, 'outbox_intents'::regclass, 'queue'::regclass, 'batches'::regclass, 'operations'::regclass)`)
 	if len(foreign) > 0 {
 		t.Errorf("foreign keys from %v", foreign)
 	}
