@@ -59,8 +59,27 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
+func FuzzFollowUps(f *testing.F) {
+	charge := payments.NewID("acme", "order-1").String()
+	for _, body := range []string{"", "{}", `{"amount":1}`, `{"reason":"duplicate"}`, `{"metadata":{"a":"b"}}`, "{", "\xff", `{"amount":1e2}`, `{"reason":null}`, `{"metadata":{"oncepay_x":"y"}}`} {
+		for i, what := range []string{"capture", "cancel", "refunds"} {
+			f.Add([]string{charge, "pay_1", "ref_" + charge[4:]}[i], what, []byte(body))
+			f.Add(charge, what, []byte(strings.Replace(body, "{", `{"reason":"`+secretValue+`",`, 1)))
+		}
+	}
+	h := fuzzAPI(f)
+	f.Fuzz(func(t *testing.T, id, what string, body []byte) {
+		r := httptest.NewRequest("POST", "/", bytes.NewReader(body))
+		r.URL.Path = "/v1/payments/" + id + "/" + what
+		r.Header = http.Header{"Authorization": {"Bearer " + acmeSecret}, "Content-Type": {"application/json"}, "Idempotency-Key": {"k"}}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		judge(t, w)
+	})
+}
+
 func FuzzRequests(f *testing.F) {
-	for _, path := range []string{"/v1/payments", "/v1/payments/pay_1", "/v1/batches/bat_1", "//", "/../x", "/%2e%2e/", "*", "/v1/payments/%ff/events", "/docs", "", "http://x/v1/payments", "/v1/payments/" + secretValue} {
+	for _, path := range []string{"/v1/refunds/ref_1", "/v1/operations/op_1", "/v1/payments/pay_1/refunds", "/v1/payments", "/v1/payments/pay_1", "/v1/batches/bat_1", "//", "/../x", "/%2e%2e/", "*", "/v1/payments/%ff/events", "/docs", "", "http://x/v1/payments", "/v1/payments/" + secretValue} {
 		f.Add("GET", path, "limit=1&status=succeeded", "Bearer "+acmeSecret, "order-1", "wait=0")
 		f.Add("DELETE", path, "cursor="+secretValue, "Bearer opk_x", `"`, `wait="`)
 	}

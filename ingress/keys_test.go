@@ -63,7 +63,7 @@ func TestEveryWriteNeedsAKey(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "MERGE"} {
-		for _, target := range []string{"/v1/payments", "/v1/payments/pay_0", "/v1/batches", "/nowhere", "/"} {
+		for _, target := range []string{"/v1/payments", "/v1/payments/pay_0", "/v1/payments/pay_0/refunds", "/v1/refunds/ref_0", "/v1/batches", "/nowhere", "/"} {
 			d.send(newRequest(method, target, "", func(r *http.Request) { r.Header.Del("Authorization") })).is(t, method+" "+target, 400, "idempotency_required")
 		}
 	}

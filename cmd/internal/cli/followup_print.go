@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/oncepay/oncepay/cmd/internal/console"
 	"github.com/oncepay/oncepay/payments"
@@ -106,9 +107,29 @@ func followUpRemedy(f payments.FollowUp) string {
 	case payments.StatusPending:
 		return "nothing: Stripe carries it out, for days at times, and is asked until it has"
 	case payments.StatusNeedsReview:
-		return "a person decides: look at Stripe what became of it, by its metadata oncepay_payment:" + f.ID.Format(f.Kind)
+		return followUpReview(f) + ": `oncepay payments resolve " + f.ID.Format(f.Kind) + " --as STATUS --reason R`; what was asked of the payment after it waits for that"
 	}
 	return remedyOf(f.Payment)
+}
+
+// refundReviews say what to look at before a refund that waits for a person is resolved.
+var refundReviews = map[string]string{
+	payments.ReasonAbsent:          "Stripe's records show no such refund: resolve it as failed, and ask for another under another key",
+	payments.ReasonDisagrees:       "Stripe has a refund of it that is not what was asked for: see there what was given back; resolve it as succeeded if that is all of its amount, as failed if it is nothing",
+	payments.ReasonSeveralRefunds:  "Stripe has several refunds of it: find out who made the other, and resolve it as succeeded if its amount was given back",
+	payments.ReasonMissingAtStripe: "Stripe named a refund before and does not show it now: check the account and the key, then resolve it as unknown, which looks again",
+}
+
+// followUpReview says what to look at before an operation that waits for a person is resolved.
+func followUpReview(f payments.FollowUp) string {
+	word, _, _ := strings.Cut(f.Payment.Reason, ":")
+	if remedy, ok := refundReviews[word]; ok && f.Kind == payments.KindRefund {
+		return remedy
+	}
+	if f.Kind == payments.KindRefund {
+		return "look at Stripe what became of it, by its metadata oncepay_payment:" + f.ID.Format(f.Kind)
+	}
+	return "look at the payment's PaymentIntent at Stripe and put it right there; then resolve it as unknown, which reads what became of it"
 }
 
 // followUpComesTo says what a decision about an operation does, before it is made.

@@ -99,6 +99,14 @@ func TestFollowUpInWords(t *testing.T) {
 			t.Errorf("%s: %q", status, got)
 		}
 	}
+	refund.Status, refund.Payment.Reason = payments.StatusNeedsReview, payments.ReasonSeveralRefunds
+	if got := followUpRemedy(refund); !strings.Contains(got, "several refunds") || !strings.Contains(got, "`oncepay payments resolve "+id+" --as STATUS") {
+		t.Errorf("%q", got)
+	}
+	capture := payments.FollowUp{Payment: payments.Payment{Intent: payments.Intent{Kind: payments.KindCapture}, Status: payments.StatusNeedsReview, Reason: payments.ReasonDisagrees}}
+	if got := followUpRemedy(capture); !strings.Contains(got, "resolve it as unknown, which reads what became of it") {
+		t.Errorf("%q", got)
+	}
 	for as, says := range map[payments.Status]string{
 		payments.StatusSucceeded: "5.00 USD count as refunded of " + charge.ID.String(), payments.StatusFailed: "its amount can be refunded again", payments.StatusUnknown: "records are read again",
 	} {

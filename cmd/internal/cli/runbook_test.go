@@ -31,7 +31,7 @@ func TestRunbookCommands(t *testing.T) {
 		t.Fatalf("%d commands: %q", len(commands), commands)
 	}
 	id := strings.Repeat("0", 32)
-	named := strings.NewReplacer("dl_…", "dl_1", "rpl_…", "rpl_1", "pay_…", "pay_"+id, "pi_…", "pi_1", "acct_…", "acct_1")
+	named := strings.NewReplacer("dl_…", "dl_1", "rpl_…", "rpl_1", "pay_…", "pay_"+id, "ref_…", "ref_"+id, "pi_…", "pi_1", "acct_…", "acct_1")
 	for _, command := range commands {
 		line, _, _ := strings.Cut(named.Replace(command), " #")
 		var args []string
