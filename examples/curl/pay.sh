@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a payment and a batch with curl. Usage: pay.sh KEY
+# Makes a payment, refunds a part of it, and makes a batch, with curl. Usage: pay.sh KEY
 # Needs ONCEPAY_API_URL and ONCEPAY_API_KEY. Exit status: 0 all succeeded, 1 something did not, 2 wrongly called.
 set -eu
 
@@ -50,23 +50,35 @@ request() {
 # text NAME prints the first text member of that name on standard input; where you have jq, use it.
 text() { awk -F '"' -v name="$1" '{ for (i = 2; i < NF; i += 2) if ($i == name && $(i + 1) == ":") { print $(i + 2); exit } }'; }
 
-# pay KEY AMOUNT CURRENCY PAYMENT_METHOD prints the payment, once it has come to an outcome or waits for somebody else.
-pay() {
-  payment=$(request POST /v1/payments "$1" "{\"amount\":$2,\"currency\":\"$3\",\"payment_method\":\"$4\"}") || return 1
+# follow DOCUMENT PATH prints a payment or a refund, once it has come to an outcome or waits for somebody else.
+follow() {
+  document=$1
   looks=0
   while :; do
-    case $(printf '%s' "$payment" | text status) in
+    case $(printf '%s' "$document" | text status) in
     received | processing | waiting | unknown) ;;
-    *) printf '%s\n' "$payment"; return 0 ;;
+    *) printf '%s\n' "$document"; return 0 ;;
     esac
     looks=$((looks + 1))
     if [ "$looks" -gt 60 ]; then
-      echo "the payment is stored and not settled yet; read it later" >&2
+      echo "it is stored and not settled yet; read it later" >&2
       return 1
     fi
     sleep 1
-    payment=$(request GET "/v1/payments/$(printf '%s' "$payment" | text id)") || return 1
+    document=$(request GET "$2/$(printf '%s' "$document" | text id)") || return 1
   done
+}
+
+# pay KEY AMOUNT CURRENCY PAYMENT_METHOD prints the payment, settled.
+pay() {
+  payment=$(request POST /v1/payments "$1" "{\"amount\":$2,\"currency\":\"$3\",\"payment_method\":\"$4\"}") || return 1
+  follow "$payment" /v1/payments
+}
+
+# refund KEY PAYMENT AMOUNT prints the refund, settled. Its key is its own: a payment may have several refunds.
+refund() {
+  refund=$(request POST "/v1/payments/$2/refunds" "$1" "{\"amount\":$3,\"reason\":\"requested_by_customer\"}") || return 1
+  follow "$refund" /v1/refunds
 }
 
 key=$1
@@ -74,6 +86,11 @@ payment=$(pay "$key" 9900 usd pm_card_visa)
 id=$(printf '%s' "$payment" | text id)
 status=$(request GET "/v1/payments/$id" | text status)
 echo "payment $id: $status"
+[ "$status" = succeeded ] || exit 1
+
+refund=$(refund "$key-refund" "$id" 2500)
+status=$(printf '%s' "$refund" | text status)
+echo "refund $(printf '%s' "$refund" | text id): $status"
 [ "$status" = succeeded ] || exit 1
 
 batch=$(request POST /v1/batches "$key-batch" '{"payments":[

@@ -1,4 +1,4 @@
-// Command go makes a payment and a batch over the HTTP API. Usage: go run ./examples/go KEY
+// Command go makes a payment, refunds a part of it, and makes a batch over the HTTP API. Usage: go run ./examples/go KEY
 //
 // It needs ONCEPAY_API_URL and ONCEPAY_API_KEY. Exit status: 0 all succeeded, 1 something did not, 2 wrongly called.
 package main
@@ -24,9 +24,15 @@ type intent struct {
 	PaymentMethod string `json:"payment_method"`
 }
 
+// payment is a payment or a refund.
 type payment struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
+}
+
+type refund struct {
+	Amount int64  `json:"amount"`
+	Reason string `json:"reason,omitempty"`
 }
 
 type batch struct {
@@ -53,10 +59,23 @@ func (c *client) pay(ctx context.Context, key string, in intent) (p payment, err
 	if err := c.request(ctx, "POST", "/v1/payments", key, in, &p); err != nil {
 		return p, err
 	}
-	err = poll(ctx, func() (bool, error) {
+	return c.follow(ctx, p, "/v1/payments/")
+}
+
+// refund gives a part of a payment back once, however often it is called with the key: its own, since a payment may have several refunds.
+func (c *client) refund(ctx context.Context, key, paymentID string, in refund) (r payment, err error) {
+	if err := c.request(ctx, "POST", "/v1/payments/"+paymentID+"/refunds", key, in, &r); err != nil {
+		return r, err
+	}
+	return c.follow(ctx, r, "/v1/refunds/")
+}
+
+// follow reads a payment or a refund until it is settled or waits for somebody else.
+func (c *client) follow(ctx context.Context, p payment, path string) (payment, error) {
+	err := poll(ctx, func() (bool, error) {
 		switch p.Status {
 		case "received", "processing", "waiting", "unknown":
-			return false, c.request(ctx, "GET", "/v1/payments/"+p.ID, "", nil, &p)
+			return false, c.request(ctx, "GET", path+p.ID, "", nil, &p)
 		}
 		return true, nil
 	})
@@ -169,6 +188,14 @@ func run(ctx context.Context, c *client, key string) error {
 	fmt.Printf("payment %s: %s\n", paid.ID, paid.Status)
 	if paid.Status != "succeeded" {
 		return errors.New("the payment did not succeed")
+	}
+	back, err := c.refund(ctx, key+"-refund", paid.ID, refund{2500, "requested_by_customer"})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("refund %s: %s\n", back.ID, back.Status)
+	if back.Status != "succeeded" {
+		return errors.New("the refund did not succeed")
 	}
 	all, err := c.payBatch(ctx, key+"-batch", []intent{{1000, "usd", "pm_card_visa"}, {2000, "eur", "pm_card_visa"}, {3000, "usd", "pm_card_visa"}})
 	if err != nil {

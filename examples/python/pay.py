@@ -1,4 +1,4 @@
-"""Makes a payment and a batch. Usage: pay.py KEY
+"""Makes a payment, refunds a part of it, and makes a batch. Usage: pay.py KEY
 
 Needs ONCEPAY_API_URL and ONCEPAY_API_KEY. Exit status: 0 all succeeded, 1 something did not, 2 wrongly called.
 """
@@ -62,13 +62,24 @@ def request(method, path, key=None, body=None, attempts=8):
 def pay(key, amount, currency, payment_method, patience=60):
     """Pays once, however often it is called with the key; returns the payment once it is settled or waits for somebody else."""
     payment = request("POST", "/v1/payments", key, {"amount": amount, "currency": currency, "payment_method": payment_method})
+    return follow(payment, "/v1/payments", patience)
+
+
+def refund(key, payment_id, amount, patience=60):
+    """Gives a part of a payment back once, however often it is called with the key: its own, since a payment may have several refunds."""
+    accepted = request("POST", f"/v1/payments/{payment_id}/refunds", key, {"amount": amount, "reason": "requested_by_customer"})
+    return follow(accepted, "/v1/refunds", patience)
+
+
+def follow(document, path, patience):
+    """Reads a payment or a refund until it is settled or waits for somebody else."""
     deadline = time.monotonic() + patience
-    while payment["status"] in UNSETTLED:
+    while document["status"] in UNSETTLED:
         if time.monotonic() > deadline:
-            raise NoAnswer(f"{payment['id']} is stored and still {payment['status']}; read it later")
+            raise NoAnswer(f"{document['id']} is stored and still {document['status']}; read it later")
         time.sleep(1)
-        payment = request("GET", f"/v1/payments/{payment['id']}")
-    return payment
+        document = request("GET", f"{path}/{document['id']}")
+    return document
 
 
 def pay_batch(key, payments, patience=60):
@@ -94,6 +105,10 @@ def main():
         payment = request("GET", f"/v1/payments/{payment['id']}")
         print(f"payment {payment['id']}: {payment['status']}")
         if payment["status"] != "succeeded":
+            return 1
+        back = refund(key + "-refund", payment["id"], 2500)
+        print(f"refund {back['id']}: {back['status']}")
+        if back["status"] != "succeeded":
             return 1
         batch = pay_batch(key + "-batch", [
             {"amount": amount, "currency": currency, "payment_method": "pm_card_visa"}

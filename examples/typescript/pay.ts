@@ -1,8 +1,9 @@
-// Makes a payment and a batch. Usage: pay.ts KEY
+// Makes a payment, refunds a part of it, and makes a batch. Usage: pay.ts KEY
 // Needs ONCEPAY_API_URL and ONCEPAY_API_KEY. Exit status: 0 all succeeded, 1 something did not, 2 wrongly called.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
+/** A payment or a refund. */
 interface Payment { id: string; status: string }
 interface Batch { id: string; count: number; complete: boolean; by_status: Record<string, { count: number }> }
 
@@ -39,13 +40,23 @@ async function request<T>(method: string, path: string, key?: string, body?: unk
 
 /** Pays once, however often it is called with the key; resolves once the payment is settled or waits for somebody else. */
 export async function pay(key: string, amount: number, currency: string, paymentMethod: string): Promise<Payment> {
-  let payment = await request<Payment>("POST", "/v1/payments", key, { amount, currency, payment_method: paymentMethod });
-  for (const deadline = Date.now() + 60_000; ["received", "processing", "waiting", "unknown"].includes(payment.status); ) {
-    if (Date.now() > deadline) throw new NoAnswer(`${payment.id} is stored and still ${payment.status}; read it later`);
+  return follow(await request<Payment>("POST", "/v1/payments", key, { amount, currency, payment_method: paymentMethod }), "/v1/payments");
+}
+
+/** Gives a part of a payment back once, however often it is called with the key: its own, since a payment may have several refunds. */
+export async function refund(key: string, paymentId: string, amount: number): Promise<Payment> {
+  const body = { amount, reason: "requested_by_customer" };
+  return follow(await request<Payment>("POST", `/v1/payments/${paymentId}/refunds`, key, body), "/v1/refunds");
+}
+
+/** Reads a payment or a refund until it is settled or waits for somebody else. */
+async function follow(document: Payment, path: string): Promise<Payment> {
+  for (const deadline = Date.now() + 60_000; ["received", "processing", "waiting", "unknown"].includes(document.status); ) {
+    if (Date.now() > deadline) throw new NoAnswer(`${document.id} is stored and still ${document.status}; read it later`);
     await sleep(1000);
-    payment = await request<Payment>("GET", `/v1/payments/${payment.id}`);
+    document = await request<Payment>("GET", `${path}/${document.id}`);
   }
-  return payment;
+  return document;
 }
 
 /** Submits 1 to 100 payments under one key; resolves once every one of them has its outcome. */
@@ -69,6 +80,9 @@ async function main(): Promise<number> {
     const payment = await request<Payment>("GET", `/v1/payments/${id}`);
     console.log(`payment ${payment.id}: ${payment.status}`);
     if (payment.status !== "succeeded") return 1;
+    const back = await refund(`${key}-refund`, id, 2500);
+    console.log(`refund ${back.id}: ${back.status}`);
+    if (back.status !== "succeeded") return 1;
     const batch = await payBatch(`${key}-batch`, [
       { amount: 1000, currency: "usd", payment_method: "pm_card_visa" },
       { amount: 2000, currency: "eur", payment_method: "pm_card_visa" },

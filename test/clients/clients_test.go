@@ -117,7 +117,8 @@ func (c client) succeeds(ctx context.Context, t *testing.T, address, apiKey, key
 	t.Helper()
 	stdout, stderr, exit := c.run(ctx, t, address, apiKey, key)
 	batch := payments.NewID("demo", key+"-batch").Format(payments.KindBatch)
-	want := fmt.Sprintf("payment %s: succeeded\nbatch %s: complete\n", paymentID(t, key, 0), batch)
+	refund := payments.NewID("demo", key+"-refund").Format(payments.KindRefund)
+	want := fmt.Sprintf("payment %s: succeeded\nrefund %s: succeeded\nbatch %s: complete\n", paymentID(t, key, 0), refund, batch)
 	if exit != 0 || stdout != want {
 		t.Fatalf("%s ended with %d and said\n%s%s\nwant 0 and\n%s", key, exit, stdout, stderr, want)
 	}
@@ -134,7 +135,7 @@ func (c client) twice(ctx context.Context, t *testing.T, s stack) {
 func (c client) lossy(ctx context.Context, t *testing.T, s stack, p *proxy) {
 	t.Helper()
 	c.succeeds(ctx, t, p.url, s.key, c.key("lossy"))
-	for _, key := range []string{c.key("lossy"), c.key("lossy") + "-batch"} {
+	for _, key := range []string{c.key("lossy"), c.key("lossy") + "-refund", c.key("lossy") + "-batch"} {
 		at, bodies := p.seen(key)
 		if len(at) != 3 {
 			t.Errorf("%s was sent %d times, want 3: one answer lost, one 503, and one that came through", key, len(at))
@@ -228,15 +229,30 @@ func (s stack) checkLedger(ctx context.Context, t *testing.T, want map[string]in
 	t.Helper()
 	var ledger struct {
 		Charges []struct {
-			Amount   int64
-			Metadata map[string]string
+			Amount        int64
+			PaymentIntent string `json:"payment_intent"`
+			Metadata      map[string]string
+		}
+		Refunds []struct {
+			Amount        int64
+			Status        string
+			PaymentIntent string `json:"payment_intent"`
 		}
 	}
 	s.read(ctx, t, s.stripe+"/_sim/ledger", &ledger)
-	got := map[string][]int64{}
+	got, of := map[string][]int64{}, map[string]string{}
 	for _, c := range ledger.Charges {
 		id := c.Metadata["oncepay_payment"]
-		got[id] = append(got[id], c.Amount)
+		got[id], of[c.PaymentIntent] = append(got[id], c.Amount), id
+	}
+	back := map[string][]int64{}
+	for _, r := range ledger.Refunds {
+		back[of[r.PaymentIntent]] = append(back[of[r.PaymentIntent]], r.Amount)
+	}
+	for id, amount := range want {
+		if amount == 9900 && !slices.Equal(back[id], []int64{2500}) || amount != 9900 && back[id] != nil {
+			t.Errorf("%s: Stripe gave back %v", id, back[id])
+		}
 	}
 	for id, amount := range want {
 		if !slices.Equal(got[id], []int64{amount}) {
@@ -265,6 +281,7 @@ func (s stack) checkPayments(ctx context.Context, t *testing.T, want map[string]
 		Data []struct {
 			ID, Status string
 			Captured   int64 `json:"amount_captured"`
+			Refunded   int64 `json:"amount_refunded"`
 		}
 		NextCursor *string `json:"next_cursor"`
 	}
@@ -273,8 +290,8 @@ func (s stack) checkPayments(ctx context.Context, t *testing.T, want map[string]
 		t.Errorf("the API lists %d payments, want %d", len(list.Data), len(want))
 	}
 	for _, p := range list.Data {
-		if p.Status != "succeeded" || p.Captured != want[p.ID] {
-			t.Errorf("%s is %s with %d captured, want succeeded with %d", p.ID, p.Status, p.Captured, want[p.ID])
+		if p.Status != "succeeded" || p.Captured != want[p.ID] || (p.Refunded == 2500) != (want[p.ID] == 9900) {
+			t.Errorf("%s is %s with %d captured and %d refunded, want succeeded with %d", p.ID, p.Status, p.Captured, p.Refunded, want[p.ID])
 		}
 	}
 }
@@ -285,7 +302,8 @@ func (s stack) checkDescription(ctx context.Context, t *testing.T, key string) {
 	id, batch := paymentID(t, key, 0), payments.NewID("demo", key+"-batch").Format(payments.KindBatch)
 	for _, path := range []string{
 		"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/v1/payments", "/v1/payments/" + id, "/v1/payments/" + id + "/events",
-		"/v1/batches", "/v1/batches/" + batch, "/v1/payments/pay_1", "/v1/nothing",
+		"/v1/batches", "/v1/batches/" + batch, "/v1/payments/pay_1", "/v1/nothing", "/v1/payments/" + id + "/refunds",
+		"/v1/refunds/" + payments.NewID("demo", key+"-refund").Format(payments.KindRefund),
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			r, err := http.NewRequestWithContext(ctx, method, s.api+path, nil)
