@@ -261,8 +261,9 @@ func (v *service) build() (err error) {
 		return err
 	}
 	processor := &payments.Processor{
-		Store: v.store, Gateway: v.accounts, Clock: SystemClock{}, Namespace: s.Namespace, Lease: s.Lease, CallTimeout: s.StripeTimeout,
-		TriesMax: s.MaxTries, ResubmitAfterAbsent: s.ResubmitAfterAbsent, Backoff: s.Backoff(), OnStep: v.options.OnStep, OnObservation: v.observed,
+		Store: v.store, FollowUps: v.store, Gateway: v.accounts, FollowUpGateway: v.accounts, Clock: SystemClock{}, Namespace: s.Namespace, Lease: s.Lease,
+		CallTimeout: s.StripeTimeout,
+		TriesMax:    s.MaxTries, ResubmitAfterAbsent: s.ResubmitAfterAbsent, Backoff: s.Backoff(), OnStep: v.options.OnStep, OnObservation: v.observed,
 		Held: v.gate.Held,
 	}
 	v.worker, err = consumer.New(consumer.Config{
