@@ -280,7 +280,7 @@ func (s *scout) admit(ctx context.Context, m *jetstream.RawStreamMsg, w *wave) {
 	}
 	id := r.id
 	s.w.step(payments.StepBeforeAdmit, id)
-	a, err := s.w.Store.Admit(ctx, payments.AdmitRequest{Intent: r.intent, Lane: r.lane})
+	verdict, stored, err := s.admitOne(ctx, r)
 	s.w.noteAdmit(err)
 	if err == nil {
 		s.w.step(payments.StepAfterAdmit, id)
@@ -293,13 +293,23 @@ func (s *scout) admit(ctx context.Context, m *jetstream.RawStreamMsg, w *wave) {
 			w.failedAt = m.Sequence
 		}
 	case err != nil:
-	case a.Verdict == payments.VerdictStored:
+	case verdict == payments.VerdictStored:
 		w.stored++
 		s.due.unclaimed.add(r.tenant, id, false)
 		s.w.message(r.lane, fateScouted)
-	case a.Verdict == payments.VerdictTenantUnknown:
+	case verdict == payments.VerdictTenantUnknown:
 		w.unknown = true
-	case a.Verdict == payments.VerdictExists && s.w.isDue(a.Payment) && !s.due.unclaimed.has(id):
+	case verdict == payments.VerdictExists && s.w.isDue(stored) && !s.due.unclaimed.has(id):
 		w.others++
 	}
+}
+
+// admitOne stores the payment, or the follow-up: one that is not accepted is left to the lane, which buries it.
+func (s *scout) admitOne(ctx context.Context, r reading) (payments.Verdict, payments.Payment, error) {
+	if r.followUp() {
+		a, err := s.w.storeFollowUp(ctx, payments.FollowUpRequest{Intent: r.intent, Lane: r.lane})
+		return a.Verdict, a.FollowUp.Payment, err
+	}
+	a, err := s.w.Store.Admit(ctx, payments.AdmitRequest{Intent: r.intent, Lane: r.lane})
+	return a.Verdict, a.Payment, err
 }

@@ -131,8 +131,8 @@ func explain(reason payments.Reason, differs []string, r reading) refusal {
 	switch reason {
 	case payments.ReasonKeyReused:
 		what := "payment"
-		if r.batch != nil {
-			what = "batch"
+		if kind := r.kind(); kind != payments.KindCharge {
+			what = string(kind)
 		}
 		text := "idempotency_key: already names another request; differs: " + strings.Join(differs, ", ") + ". Publish a new " + what + " under a new key"
 		return refusal{reason: reason, message: text}
@@ -140,7 +140,9 @@ func explain(reason payments.Reason, differs []string, r reading) refusal {
 		return refusal{reason: reason, message: "tenant: does not exist; `oncepay tenants create " + r.tenant + "`, then `oncepay dlq replay`"}
 	case payments.ReasonKeyInvalid:
 		return refusal{reason: reason, message: "idempotency_key: :: is reserved for the children of a batch, and no batch has this child"}
-	default:
-		return refusal{reason: r.refused.Reason, message: r.refused.Error()}
 	}
+	if r.refused == nil { // it is valid, and its payment does not allow it
+		return refusal{reason: reason, message: r.why + ". Its key is free; `oncepay dlq replay` asks again"}
+	}
+	return refusal{reason: r.refused.Reason, message: r.refused.Error()}
 }

@@ -62,3 +62,10 @@ func (f Forgotten) Refused(v payments.Verdict, differs []string) *payments.DeadL
 	}
 	return f.bury(explain(reason, differs, f.read))
 }
+
+// NotAllowed is the dead letter of a capture, a cancel or a refund that its payment does not allow, and why.
+func (f Forgotten) NotAllowed(why string) *payments.DeadLetter {
+	read := f.read
+	read.why = "payment_id: " + why
+	return f.bury(explain(payments.ReasonInvalid, nil, read))
+}

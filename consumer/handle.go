@@ -57,6 +57,10 @@ func (w *Worker) handle(ctx context.Context, from *origin, msg jetstream.Msg) {
 		w.admitBatch(ctx, m, r)
 		return
 	}
+	if r.followUp() {
+		w.admitFollowUp(ctx, m, r)
+		return
+	}
 	w.admit(ctx, m, r)
 }
 
@@ -130,12 +134,8 @@ func (w *Worker) notAdmitted(ctx context.Context, m held, r reading, err error) 
 	case unfit(err):
 		w.bury(ctx, m, r, refusal{reason: payments.ReasonInvalid, message: err.Error()})
 	default:
-		kind := payments.KindCharge
-		if r.batch != nil {
-			kind = payments.KindBatch
-		}
 		w.message(r.lane, fateUnavailable)
-		w.Log.Warn("a message could not be stored; it comes back", "id", r.id.Format(kind), "tenant", r.tenant, "error", err)
+		w.Log.Warn("a message could not be stored; it comes back", "id", r.id.Format(r.kind()), "tenant", r.tenant, "error", err)
 	}
 }
 

@@ -35,6 +35,7 @@ type reading struct {
 	existingOnly bool                   // the key is a batch child's: attach to its row, never create one
 	refused      *payments.ValidationError
 	refusal      *refusal
+	why          string // the store's own words on why a follow-up was not accepted
 }
 
 const cardRemedy = "contains what looks like a card number; send a Stripe payment_method instead, and never card data"
@@ -106,7 +107,24 @@ func (r reading) fill(wire schema.Intent, headers map[string][]string) reading {
 		return r
 	}
 	r.id, r.refused = r.intent.ID(), r.intent.Validate()
+	if r.followUp() {
+		r.refused = r.intent.ValidateFollowUp()
+	}
 	return r
+}
+
+// followUp reports whether the message asks for a capture, a cancel or a refund.
+func (r reading) followUp() bool { return r.batch == nil && r.intent.Kind.FollowUp() }
+
+// kind is what the message asks for, for people.
+func (r reading) kind() payments.Kind {
+	switch {
+	case r.batch != nil:
+		return payments.KindBatch
+	case r.intent.Kind == "":
+		return payments.KindCharge
+	}
+	return r.intent.Kind
 }
 
 // fillBatch is fill for a batch. What is wrong with its key is no matter of business: no batch can have such a key, so there is none to compare

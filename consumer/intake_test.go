@@ -138,6 +138,7 @@ func TestReadNotesBusinessFaults(t *testing.T) {
 		"currency": strings.Replace(goodBody, "USD", "ZZZ", 1),
 		"method":   `{"idempotency_key":"order-1","amount":1,"currency":"usd"}`,
 		"kind":     goodBody[:len(goodBody)-1] + `,"kind":"refund","payment_id":"pay_1"}`,
+		"refund":   `{"idempotency_key":"order-1","kind":"refund","payment_id":"pay_1"}`,
 		"metadata": goodBody[:len(goodBody)-1] + `,"metadata":{"oncepay_x":"1"}}`,
 	} {
 		r := read(testSubjects, message{subject: "payments.intent.acme", data: []byte(body)})
@@ -255,6 +256,8 @@ func FuzzRead(f *testing.F) {
 	for _, subject := range []string{"payments.intent.acme", "payments.bulk.a", "payments.batch.acme", "payments.intent.", ""} {
 		f.Add(subject, "Idempotency-Key", `"order-1"`, []byte(goodBody))
 		f.Add(subject, "idempotency-key", "b::1", []byte(keyless))
+		f.Add(subject, "", "", refundJSON("refund-1"))
+		f.Add(subject, "Idempotency-Key", "k", []byte(`{"kind":"cancel","payment_id":"`+chargeOfOrder1+`","amount":0,"off_session":false}`))
 		f.Add(subject, "", "", []byte(`{"idempotency_key":"a\u0000b","metadata":{"k":"\ud800"}}`))
 	}
 	f.Fuzz(func(t *testing.T, subject, name, value string, data []byte) {
@@ -279,8 +282,12 @@ func FuzzRead(f *testing.F) {
 			checkBatch(t, subject, r)
 			return
 		}
-		if (r.refused == nil) != (r.intent.Validate() == nil) {
-			t.Fatalf("refused %+v, valid %+v", r.refused, r.intent.Validate())
+		valid := r.intent.Validate()
+		if r.followUp() {
+			valid = r.intent.ValidateFollowUp()
+		}
+		if (r.refused == nil) != (valid == nil) {
+			t.Fatalf("refused %+v, valid %+v", r.refused, valid)
 		}
 		if r.intent.CardField() != "" || payments.CheckKey(r.intent.IdempotencyKey) != "" || payments.CheckTenantID(r.intent.TenantID) != "" {
 			t.Fatalf("accepted %+v", r.intent)

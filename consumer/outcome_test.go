@@ -13,15 +13,18 @@ func TestAfterAdmission(t *testing.T) {
 		what   delivery
 		reason payments.Reason
 	}{
-		payments.VerdictExists:        {deliverAck, ""},
-		payments.VerdictStored:        {deliverAck, ""},
-		payments.VerdictConflict:      {deliverBury, payments.ReasonKeyReused},
-		payments.VerdictRefused:       {deliverBury, payments.ReasonInvalid},
-		payments.VerdictTenantUnknown: {deliverBury, payments.ReasonTenantUnknown},
-		payments.VerdictAbsent:        {deliverBury, payments.ReasonKeyInvalid},
-		payments.VerdictClaimed:       {deliverLeave, ""}, // settling decides
-		"no verdict at all":           {deliverLeave, ""},
-		"":                            {deliverLeave, ""},
+		payments.VerdictExists:         {deliverAck, ""},
+		payments.VerdictStored:         {deliverAck, ""},
+		payments.VerdictConflict:       {deliverBury, payments.ReasonKeyReused},
+		payments.VerdictRefused:        {deliverBury, payments.ReasonInvalid},
+		payments.VerdictPaymentUnknown: {deliverBury, payments.ReasonInvalid},
+		payments.VerdictInvalidState:   {deliverBury, payments.ReasonInvalid},
+		payments.VerdictAmountExceeds:  {deliverBury, payments.ReasonInvalid},
+		payments.VerdictTenantUnknown:  {deliverBury, payments.ReasonTenantUnknown},
+		payments.VerdictAbsent:         {deliverBury, payments.ReasonKeyInvalid},
+		payments.VerdictClaimed:        {deliverLeave, ""}, // settling decides
+		"no verdict at all":            {deliverLeave, ""},
+		"":                             {deliverLeave, ""},
 	} {
 		if what, reason := afterAdmission(verdict); what != want.what || reason != want.reason {
 			t.Errorf("%q: %s %s, want %+v", verdict, what, reason, want)

@@ -30,6 +30,12 @@ func ReadAgain(subjects schema.Subjects, letter payments.DeadLetter) Reading {
 	return again
 }
 
+// ExplainFollowUp is Explain for a message that is a capture, a cancel or a refund.
+func (r Reading) ExplainFollowUp(a payments.FollowUpAdmission) (payments.Reason, string) {
+	r.read.why = whyRefused(a)
+	return r.Explain(a.Verdict, a.Differs)
+}
+
 // Explain words what a verdict means for the dead letter: "" when the message has become a payment or a batch.
 func (r Reading) Explain(v payments.Verdict, differs []string) (payments.Reason, string) {
 	what, reason := afterAdmission(v)

@@ -1,5 +1,17 @@
 package payments
 
+// bind is the follow-up's row with the PaymentIntent and the account that its charge has: one that was accepted before its charge was sent has none of
+// its own.
+func (s FollowUpState) bind(p Payment) Payment {
+	if s.Target.StripePaymentIntent != "" {
+		p.StripePaymentIntent = s.Target.StripePaymentIntent
+	}
+	if s.Target.StripeAccount != "" {
+		p.StripeAccount, p.Livemode = s.Target.StripeAccount, s.Target.Livemode
+	}
+	return p
+}
+
 // cancelUnsent cancels a charge of which nothing is at Stripe, if that is still so.
 func cancelUnsent(charge Payment) (Transition, error) {
 	switch {

@@ -11,6 +11,7 @@ func (p *Processor) settleFollowUp(ctx, recordCtx context.Context, c Claim) Sett
 	if err != nil {
 		return Settlement{Err: err}
 	}
+	c.Payment = s.bind(c.Payment)
 	run := followUpRun{p: p, c: c, s: s}
 	act, t := NextFollowUp(c.Payment, s)
 	switch act {

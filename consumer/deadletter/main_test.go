@@ -87,7 +87,7 @@ func (w *ward) tenant(id string) {
 
 func (w *ward) runner(change ...func(*Config)) *Runner {
 	w.t.Helper()
-	c := Config{Store: w.Store, Batches: w.Store, Replays: w.Store, Clock: w}
+	c := Config{Store: w.Store, FollowUps: w.Store, Batches: w.Store, Replays: w.Store, Clock: w}
 	for _, f := range change {
 		f(&c)
 	}

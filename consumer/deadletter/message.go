@@ -134,19 +134,7 @@ func (r *Runner) edited(ctx context.Context, w payments.ReplayWork, read consume
 
 // admit stores what the message asks for, and claims nothing: whoever takes its ticket goes on.
 func (r *Runner) admit(ctx context.Context, w payments.ReplayWork, read consumer.Reading) (payments.ReplayOutcome, error) {
-	var verdict payments.Verdict
-	var differs []string
-	var status payments.Status
-	var err error
-	if read.Batch != nil {
-		var a payments.BatchAdmission
-		a, err = r.Batches.AdmitBatch(ctx, *read.Batch)
-		verdict, differs, status = a.Verdict, a.Differs, payments.StatusSucceeded
-	} else {
-		var a payments.Admission
-		a, err = r.Store.Admit(ctx, payments.AdmitRequest{Intent: read.Intent, Lane: read.Lane, Refused: read.Refused, ExistingOnly: read.ExistingOnly})
-		verdict, differs, status = a.Verdict, a.Differs, a.Payment.Status
-	}
+	m, err := r.store(ctx, read)
 	if unfit(err) {
 		return failed(payments.ReasonInvalid, err.Error()), nil
 	}
@@ -154,18 +142,48 @@ func (r *Runner) admit(ctx context.Context, w payments.ReplayWork, read consumer
 		return payments.ReplayOutcome{}, err
 	}
 	r.step(StepAdmitted, w)
-	o := payments.ReplayOutcome{PaymentID: read.ID, Status: status}
-	switch reason, text := read.Explain(verdict, differs); {
-	case verdict == payments.VerdictConflict:
+	o := payments.ReplayOutcome{PaymentID: read.ID, Status: m.status}
+	switch reason, text := m.reason, m.text; {
+	case m.verdict == payments.VerdictConflict:
 		o.Result, o.Reason, o.Message, o.Detail = payments.ReplayConflict, reason, text, text
 	case reason != "":
 		return failed(reason, text), nil
-	case verdict == payments.VerdictExists && status.Settled():
+	case m.verdict == payments.VerdictExists && m.status.Settled():
 		o.Result = payments.ReplayAlreadySettled
 	case read.Batch != nil: // what it asks for, that its payments be accepted, is done
 		o.Result, o.Detail = payments.ReplaySucceeded, "the batch is accepted, and its payments go on by themselves, with dead letters of their own: `oncepay batch show "+read.ID.Format(payments.KindBatch)+"` counts their outcomes"
 	}
 	return o, nil
+}
+
+// met is what storing a message's request met, and why it is still a dead letter; "": it is none any more.
+type met struct {
+	verdict payments.Verdict
+	status  payments.Status
+	reason  payments.Reason
+	text    string
+}
+
+// store stores what the message asks for.
+func (r *Runner) store(ctx context.Context, read consumer.Reading) (m met, err error) {
+	switch {
+	case read.Batch != nil:
+		a, err := r.Batches.AdmitBatch(ctx, *read.Batch)
+		m.verdict, m.status = a.Verdict, payments.StatusSucceeded
+		m.reason, m.text = read.Explain(a.Verdict, a.Differs)
+		return m, err
+	case read.Intent.Kind.FollowUp():
+		a, err := r.FollowUps.AdmitFollowUp(ctx, payments.FollowUpRequest{
+			Intent: read.Intent, Lane: read.Lane, Refused: read.Refused, ExistingOnly: read.ExistingOnly,
+		})
+		m.verdict, m.status = a.Verdict, a.FollowUp.Status
+		m.reason, m.text = read.ExplainFollowUp(a)
+		return m, err
+	}
+	a, err := r.Store.Admit(ctx, payments.AdmitRequest{Intent: read.Intent, Lane: read.Lane, Refused: read.Refused, ExistingOnly: read.ExistingOnly})
+	m.verdict, m.status = a.Verdict, a.Payment.Status
+	m.reason, m.text = read.Explain(a.Verdict, a.Differs)
+	return m, err
 }
 
 func failed(reason payments.Reason, text string) payments.ReplayOutcome {

@@ -11,14 +11,15 @@ import (
 	"github.com/oncepay/oncepay/schema"
 )
 
-// Config is what a Runner needs. Store, Batches, Replays, Clock and Subjects are required.
+// Config is what a Runner needs. Store, FollowUps, Batches, Replays, Clock and Subjects are required.
 type Config struct {
-	Store    payments.Store
-	Batches  payments.Batches
-	Replays  payments.Replays
-	Clock    payments.Clock
-	Subjects schema.Subjects
-	Log      *slog.Logger
+	Store     payments.Store
+	FollowUps payments.FollowUps
+	Batches   payments.Batches
+	Replays   payments.Replays
+	Clock     payments.Clock
+	Subjects  schema.Subjects
+	Log       *slog.Logger
 
 	// Hold is how long items are held that are about to be issued; default 30 s.
 	Hold time.Duration
@@ -54,8 +55,8 @@ type Runner struct {
 
 // New returns a Runner; Run starts it.
 func New(c Config) (*Runner, error) {
-	if c.Store == nil || c.Batches == nil || c.Replays == nil || c.Clock == nil || c.Subjects.Validate() != nil {
-		return nil, &payments.Error{Code: payments.CodeInvalid, Field: "deadletter", Message: "Store, Batches, Replays, Clock and Subjects are required"}
+	if c.Store == nil || c.FollowUps == nil || c.Batches == nil || c.Replays == nil || c.Clock == nil || c.Subjects.Validate() != nil {
+		return nil, &payments.Error{Code: payments.CodeInvalid, Field: "deadletter", Message: "Store, FollowUps, Batches, Replays, Clock and Subjects are required"}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -209,6 +209,9 @@ func (r *Runner) restore(ctx context.Context, job payments.Rewind, some []consum
 		job.Progress.Misses(tenant)
 		letters[owner[i]] = some[owner[i]].Refused(payments.VerdictTenantUnknown, nil)
 	}
+	for i, why := range done.Refused {
+		letters[owner[i]] = some[owner[i]].NotAllowed(why)
+	}
 	for i, f := range some {
 		if f.Batch != nil && letters[i] == nil {
 			admitted, err := r.Store.AdmitBatch(ctx, *f.Batch)

@@ -93,7 +93,11 @@ func (s *Store) admitFollowUp(ctx context.Context, tx *transaction, a *followUpA
 	if len(t.met) > 0 { // by somebody who had the lock before
 		return a.answer(t.met, false), nil, nil
 	}
-	amount, verdict, why := payments.AcceptFollowUp(t.charge, t.earlier, a.Intent)
+	accept := payments.AcceptFollowUp
+	if a.forgotten {
+		accept = payments.AcceptForgotten
+	}
+	amount, verdict, why := accept(t.charge, t.earlier, a.Intent)
 	if verdict != payments.VerdictStored {
 		return payments.FollowUpAdmission{Verdict: verdict, Why: why}, nil, nil
 	}

@@ -74,7 +74,7 @@ func (w *World) Letters() []payments.DeadLetter {
 // replayer is the part of a server that runs replays.
 func (w *World) replayer() *deadletter.Runner {
 	w.Helper()
-	r, err := deadletter.New(deadletter.Config{Store: w.Store, Batches: w.Store, Replays: w.Store, Clock: w.Clock, Subjects: w.Subjects})
+	r, err := deadletter.New(deadletter.Config{Store: w.Store, FollowUps: w.Store, Batches: w.Store, Replays: w.Store, Clock: w.Clock, Subjects: w.Subjects})
 	if err != nil {
 		w.Fatal(err)
 	}

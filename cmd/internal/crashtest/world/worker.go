@@ -246,8 +246,9 @@ func (v *Worker) wire(o WorkerOptions, store *postgres.Store, gateway payments.G
 	if v.Mark != nil {
 		held = v.Mark.Held
 	}
+	followUps, _ := gateway.(payments.FollowUpGateway)
 	processor := &payments.Processor{
-		Store: store, Gateway: gateway, Clock: w.Clock, Namespace: Namespace, Lease: w.Times.Lease, CallTimeout: w.Times.Call, TriesMax: cmp.Or(o.TriesMax, 20),
+		Store: store, FollowUps: store, Gateway: gateway, FollowUpGateway: followUps, Clock: w.Clock, Namespace: Namespace, Lease: w.Times.Lease, CallTimeout: w.Times.Call, TriesMax: cmp.Or(o.TriesMax, 20),
 		Backoff: w.Times.Backoff, OnStep: v.Gate.onStep, Held: held,
 	}
 	var err error
@@ -266,7 +267,7 @@ func (v *Worker) runReplays(ctx context.Context, store *postgres.Store, stop fun
 	v.World.Helper()
 	v.Replaying = newGate(func(s payments.Step, _ payments.ID) bool { return stop(deadletter.Step(s)) })
 	runner, err := deadletter.New(deadletter.Config{
-		Store: store, Batches: store, Replays: store, Clock: v.World.Clock, Subjects: v.World.Subjects, Log: log, Hold: 2 * time.Second, Poll: 50 * time.Millisecond,
+		Store: store, FollowUps: store, Batches: store, Replays: store, Clock: v.World.Clock, Subjects: v.World.Subjects, Log: log, Hold: 2 * time.Second, Poll: 50 * time.Millisecond,
 		Idle: 100 * time.Millisecond, OnStep: func(s deadletter.Step, _ string) { v.Replaying.onStep(payments.Step(s), payments.ID{}) },
 	})
 	if err != nil {
