@@ -61,7 +61,7 @@ func checkEdit(kind Kind, set map[string]string) (field, message string) {
 			*texts[name] = text
 		}
 	}
-	wrong := validate(i)
+	wrong := i.ValidateAny()
 	if wrong == nil {
 		return "", ""
 	}
@@ -76,11 +76,4 @@ func checkEdit(kind Kind, set map[string]string) (field, message string) {
 		return "", ""
 	}
 	return wrong.Fields[at].Field, wrong.Fields[at].Message
-}
-
-func validate(i Intent) *ValidationError {
-	if i.Kind.FollowUp() {
-		return i.ValidateFollowUp()
-	}
-	return i.Validate()
 }

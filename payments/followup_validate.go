@@ -42,6 +42,15 @@ func (i Intent) ValidateFollowUp() *ValidationError {
 	return v
 }
 
+// ValidateAny is ValidateFollowUp for a capture, a cancel or a refund, and Validate for all else. It is for whoever sends requests of any kind; whoever
+// stores them asks for the one that it stores.
+func (i Intent) ValidateAny() *ValidationError {
+	if i.Kind.FollowUp() {
+		return i.ValidateFollowUp()
+	}
+	return i.Validate()
+}
+
 // checkPaymentID wants the id of a payment, in the one form that it has.
 func checkPaymentID(s string) string {
 	const form = "the id of the payment that it is about, as pay_ and 32 lower-case hex digits"

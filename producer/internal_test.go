@@ -30,10 +30,13 @@ func TestWireCarriesEveryField(t *testing.T) {
 		}
 		return out
 	}
-	empty := encode(payments.Intent{})
 	typ := reflect.TypeFor[payments.Intent]()
 	for n := range typ.NumField() {
 		var i payments.Intent
+		if name := typ.Field(n).Name; name == "All" || name == "Reason" { // which charges do not have
+			i = payments.Intent{Kind: payments.KindRefund, Amount: 7}
+		}
+		empty := encode(i)
 		field := reflect.ValueOf(&i).Elem().Field(n)
 		switch field.Interface().(type) {
 		case time.Time:

@@ -35,7 +35,7 @@ func (p *Publisher) prepare(ctx context.Context, m Message) (*nats.Msg, *Error) 
 	if field := intent.CardField(); field != "" {
 		return nil, invalid(payments.ReasonCardNumber, field, "contains what looks like a card number: send a Stripe payment_method instead, and never card data")
 	}
-	if err := intent.Validate(); err != nil {
+	if err := intent.ValidateAny(); err != nil {
 		return nil, notStored(false, "the intent is not valid", err).as(ErrInvalid)
 	}
 	route, err := p.route(m.Lane, intent.TenantID)

@@ -55,6 +55,29 @@ func TestPublishStores(t *testing.T) {
 	}
 }
 
+// TestFollowUpsAreStored: captures, cancels and refunds go the same way, and say on the wire what was asked for.
+func TestFollowUpsAreStored(t *testing.T) {
+	t.Parallel()
+	ctx, f := testContext(t), newFixture(t)
+	p := f.publisher(t, connect(t, f.url), producer.Options{})
+	of := payments.NewID("acme", "order-1").String()
+	for key, intent := range map[string]payments.Intent{
+		`{"idempotency_key":"capture-1","kind":"capture","payment_id":"` + of + `"}`:                               {IdempotencyKey: "capture-1", Kind: payments.KindCapture, All: true},
+		`{"idempotency_key":"cancel-1","kind":"cancel","payment_id":"` + of + `","reason":"abandoned"}`:            {IdempotencyKey: "cancel-1", Kind: payments.KindCancel, Reason: "abandoned"},
+		`{"idempotency_key":"refund-1","kind":"refund","payment_id":"` + of + `","amount":5,"metadata":{"a":"b"}}`: {IdempotencyKey: "refund-1", Kind: payments.KindRefund, Amount: 5, Metadata: map[string]string{"a": "b"}},
+	} {
+		intent.TenantID, intent.PaymentID = "acme", of
+		r, err := p.Publish(ctx, producer.Message{Intent: intent, Lane: payments.LaneInteractive})
+		if err != nil || r.Outcome != producer.Stored {
+			t.Fatalf("%s: %+v, %v", intent.Kind, r, err)
+		}
+		stored := f.stored(t, f.subjects.StreamIntents())
+		if got := string(stored[len(stored)-1].Data); got != key {
+			t.Errorf("%s, want %s", got, key)
+		}
+	}
+}
+
 func TestTraceparentFromTheContext(t *testing.T) {
 	t.Parallel()
 	type key struct{}
@@ -114,7 +137,11 @@ func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 		"currency":       {func(m *producer.Message) { m.Intent.Currency = "usx" }, "currency", payments.ReasonInvalid},
 		"payment method": {func(m *producer.Message) { m.Intent.PaymentMethod = "" }, "payment_method", payments.ReasonInvalid},
 		"our metadata":   {func(m *producer.Message) { m.Intent.Metadata = map[string]string{"oncepay_payment": "x"} }, "metadata", payments.ReasonInvalid},
-		"card number":    {func(m *producer.Message) { m.Intent.Description = "pay with 4242 4242 4242 4242" }, "description", payments.ReasonCardNumber},
+		"no payment": {func(m *producer.Message) {
+			m.Intent = payments.Intent{TenantID: "acme", IdempotencyKey: "r", Kind: payments.KindRefund, All: true}
+		}, "payment_id", payments.ReasonInvalid},
+		"a refund's":  {func(m *producer.Message) { m.Intent.Kind = payments.KindRefund }, "payment_method", payments.ReasonInvalid},
+		"card number": {func(m *producer.Message) { m.Intent.Description = "pay with 4242 4242 4242 4242" }, "description", payments.ReasonCardNumber},
 	}
 	for name, one := range cases {
 		t.Run(name, func(t *testing.T) {

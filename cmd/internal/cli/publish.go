@@ -231,15 +231,8 @@ func refusal(i payments.Intent) error {
 	if field := i.CardField(); field != "" {
 		return &app.UsageError{Text: "not published: " + field + ": contains what looks like a card number; send a Stripe payment method (pm_…), and never card data"}
 	}
-	if refused := validate(i); refused != nil {
+	if refused := i.ValidateAny(); refused != nil {
 		return &app.UsageError{Text: "not published: " + refused.Error()}
 	}
 	return nil
-}
-
-func validate(i payments.Intent) *payments.ValidationError {
-	if i.Kind.FollowUp() {
-		return i.ValidateFollowUp()
-	}
-	return i.Validate()
 }
