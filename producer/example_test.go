@@ -17,7 +17,7 @@ import (
 // A service publishes an intent under its own key, and repeats it whenever it does not know what became of it.
 func ExamplePublisher_Publish() {
 	ctx := context.Background()
-	server, err := devstack.StartNATS(devstack.NATSOptions{}) // yours is a URL
+	server, err := devstack.StartNATS(devstack.NATSOptions{MaxStore: 64 << 30}) // yours is a URL; room for streams of production on any disk
 	if err != nil {
 		fmt.Println(err)
 		return
