@@ -1,0 +1,171 @@
+package payments
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+var byJenny = Operation{Actor: "jenny", Reason: "seen in the dashboard"}
+
+// TestResolveFollowUpsExhaustively: every kind in every status as everything that can be asked for.
+func TestResolveFollowUpsExhaustively(t *testing.T) {
+	t.Parallel()
+	for _, kind := range followUpKinds {
+		for _, s := range Statuses() {
+			for _, as := range resolutions[StatusNeedsReview] {
+				for _, doubt := range []bool{false, true} {
+					p := followUpHistories(kind)[0].p
+					p.Status, p.InDoubt, p.Reason, p.Failure = s, doubt, ReasonDisagrees+": amount", nil
+					tr, err := Resolve(p, Decision{As: as}, byJenny, testNow)
+					waits := s == StatusReceived || s == StatusWaiting
+					want := waits && as == StatusCanceled && !doubt ||
+						s == StatusNeedsReview && (as == StatusFailed || as == StatusCanceled || as == StatusUnknown || as == StatusSucceeded && kind == KindRefund)
+					if (err == nil) != want {
+						t.Errorf("%s, %s, in doubt %v, as %s: %v", kind, s, doubt, as, err)
+					}
+					switch {
+					case err != nil:
+						if ErrorCode(err) != CodeInvalid || s.Final() || strings.Contains(err.Error(), string(kind)) {
+							break
+						}
+						t.Errorf("%s, %s as %s: %v does not say what it is about", kind, s, as, err)
+					case tr.Status != as || !s.CanMove(as) || !strings.HasSuffix(tr.Reason, byJenny.Reason) || tr.Object != nil || tr.InDoubt != (as == StatusUnknown):
+						t.Errorf("%s, %s as %s: %+v", kind, s, as, tr)
+					case (tr.Target != nil) != (as == StatusSucceeded):
+						t.Errorf("%s, %s as %s: what happens to its charge: %v", kind, s, as, tr.Target != nil)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestRefundIsResolvedWithinWhatWasTaken(t *testing.T) {
+	t.Parallel()
+	p := followUpHistories(KindRefund)[0].p
+	p.Status, p.Reason = StatusNeedsReview, ReasonSeveralRefunds
+	tr, err := Resolve(p, Decision{As: StatusSucceeded}, byJenny, testNow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	charge := chargeIn(StatusSucceeded)
+	if to, err := tr.Target(charge); err != nil || to.Refunded != p.Amount || to.Status != StatusSucceeded {
+		t.Errorf("%+v, %v", to, err)
+	}
+	charge.AmountRefunded = charge.AmountCaptured - p.Amount + 1
+	if _, err := tr.Target(charge); ErrorCode(err) != CodeInvalid {
+		t.Errorf("more than is left: %v", err)
+	}
+	for _, reason := range []string{ReasonAbsent, ReasonMissingAtStripe} {
+		p.Reason = reason
+		if _, err := Resolve(p, Decision{As: StatusSucceeded}, byJenny, testNow); err == nil {
+			t.Errorf("%s, and it succeeded", reason)
+		}
+	}
+	for _, d := range []Decision{{As: StatusFailed, PaymentIntent: "pi_1"}, {As: StatusFailed, AmountCaptured: 1}} {
+		if _, err := Resolve(p, d, byJenny, testNow); err == nil || !strings.Contains(err.Error(), "is for payments alone") {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+	p.Owned, p.NextAttemptAt = true, testNow.Add(1)
+	if _, err := Resolve(p, Decision{As: StatusFailed}, byJenny, testNow); err == nil {
+		t.Error("resolved while a worker is at it")
+	}
+}
+
+// TestStalledFollowUps: the PaymentIntent that they name is their charge's, and says nothing of them.
+func TestStalledFollowUps(t *testing.T) {
+	t.Parallel()
+	for _, kind := range followUpKinds {
+		for _, doubt := range []bool{false, true} {
+			p := followUpHistories(kind)[0].p
+			p.Status, p.InDoubt = StatusStalled, doubt
+			again, err := TakeUpAgain(p)
+			want := StatusWaiting
+			if doubt {
+				want = StatusUnknown
+			}
+			if err != nil || again.Status != want || again.InDoubt != doubt || !again.ResetTries {
+				t.Errorf("%s, in doubt %v: %+v, %v", kind, doubt, again, err)
+			}
+			gone, err := Discard(p)
+			if (err == nil) == doubt || err == nil && gone.Status != StatusCanceled {
+				t.Errorf("%s, in doubt %v: %+v, %v", kind, doubt, gone, err)
+			}
+		}
+	}
+}
+
+// TestFollowUpPolicyIsWhole: every kind of observation stands in a table, every row and column meets something, and every reason is explained.
+func TestFollowUpPolicyIsWhole(t *testing.T) {
+	t.Parallel()
+	var explained []string
+	for _, r := range reasonRules {
+		explained = append(explained, r.reason)
+	}
+	kinds := map[ObservationKind]bool{}
+	for _, f := range followUpPolicies() {
+		met := map[string]int{}
+		for _, c := range f.classes {
+			var o Observation
+			c.show(&o)
+			kinds[o.Kind] = true
+			for _, h := range f.histories {
+				cell := followUpCell(f.kind, c, h)
+				if cell == "" {
+					continue
+				}
+				met[c.name]++
+				met[h.name]++
+				words := strings.Fields(cell)
+				switch {
+				case !strings.HasPrefix(cell, "`") && !strings.HasPrefix(cell, "send "):
+					t.Errorf("%s, %s, %s: %s", f.kind, c.name, h.name, cell)
+				case strings.HasPrefix(cell, "`") && len(words) > 1 && words[1] != "→":
+					if reason := strings.Trim(words[1], ";:"); reason != "card_declined" && !slices.Contains(explained, reason) {
+						t.Errorf("%s, %s, %s: the reason %s is not explained", f.kind, c.name, h.name, reason)
+					}
+				}
+			}
+			if met[c.name] == 0 {
+				t.Errorf("%s: %s meets no history", f.kind, c.name)
+			}
+		}
+		for _, h := range f.histories {
+			if met[h.name] == 0 {
+				t.Errorf("%s: %s meets no class", f.kind, h.name)
+			}
+		}
+	}
+	for _, k := range FollowUpObservationKinds() {
+		if !kinds[k] && k != ObservedLocked && k != ObservedAccountUnknown { // each stands with another like it
+			t.Errorf("%s is in no class", k)
+		}
+	}
+}
+
+// TestAcceptForgotten: what is still to be found out about its charge does not refuse one that was accepted before; a charge that is not there does.
+func TestAcceptForgotten(t *testing.T) {
+	t.Parallel()
+	for _, kind := range followUpKinds {
+		for _, s := range Statuses() {
+			_, plain, _ := AcceptFollowUp(chargeIn(s), nil, asks(kind, 0))
+			amount, verdict, _ := AcceptForgotten(chargeIn(s), nil, asks(kind, 0))
+			want := plain
+			switch {
+			case kind != KindCancel && s.HasTicket(), kind == KindCapture && s == StatusSucceeded, kind == KindCancel && s == StatusCanceled:
+				want = VerdictStored
+			}
+			if verdict != want || verdict == VerdictStored && kind != KindCancel && amount != 1000 {
+				t.Errorf("%s of a payment that is %s: %s of %d, want %s", kind, s, verdict, amount, want)
+			}
+		}
+		if _, verdict, _ := AcceptForgotten(Payment{}, nil, asks(kind, 0)); verdict != VerdictPaymentUnknown {
+			t.Errorf("%s of no payment: %s", kind, verdict)
+		}
+	}
+	if _, verdict, _ := AcceptForgotten(chargeIn(StatusUnknown), []FollowUp{before(KindRefund, StatusUnknown, 600)}, asks(KindRefund, 500)); verdict != VerdictAmountExceeds {
+		t.Errorf("more than there ever was: %s", verdict)
+	}
+}
