@@ -110,8 +110,8 @@ type Restored struct {
 	Stored    int              // payments that the database did not have
 	Conflicts map[int][]string // by index: those whose key names another request, and in which fields
 	Unknown   map[int]string   // by index: those whose tenant the database does not have
-	// Refused are captures, cancels and refunds, by index, that their payment does not allow as it stands now, and why: it may be forgotten itself, or is
-	// still to be looked up. Nothing was stored of them: each is a dead letter then, whose replay asks again.
+	// Refused are captures, cancels and refunds, by index, that are not stored again, and why (AcceptForgotten): their payment is not there, has
+	// ended otherwise, or never had that much. Each is a dead letter then, whose replay asks again.
 	Refused map[int]string
 }
 

@@ -79,6 +79,7 @@ func TestRestoredFollowUps(t *testing.T) {
 	since := b.clock.Now().Add(-time.Minute)
 	r := b.beginRewind(since)
 	gone := payments.Payment{Intent: intent("acme", "gone", 9900), ID: payments.NewID("acme", "gone")}
+	never := payments.Payment{Intent: intent("acme", "never", 9900), ID: payments.NewID("acme", "never")}
 	nobody := payments.Payment{Intent: payments.Intent{TenantID: "nobody"}, ID: gone.ID}
 	message := func(r payments.FollowUpRequest) payments.ForgottenPayment {
 		return payments.ForgottenPayment{Intent: r.Intent, Lane: payments.LaneInteractive, StoredAt: since}
@@ -91,6 +92,7 @@ func TestRestoredFollowUps(t *testing.T) {
 		{Intent: gone.Intent, Lane: payments.LaneInteractive, StoredAt: since},
 		message(asking(payments.KindRefund, nobody, "x", 1)),
 		message(asking(payments.KindRefund, there.Payment, "settled", 1000)),
+		message(asking(payments.KindRefund, never, "of_what_never_was", 1)),
 	}
 	for round := range 2 {
 		next, done, err := b.RestorePayments(ctx, r, time.Minute, list, func(string) payments.Account { return account })
@@ -98,8 +100,8 @@ func TestRestoredFollowUps(t *testing.T) {
 			t.Fatal(err)
 		}
 		r = next
-		if done.Stored != 2*(1-round) || len(done.Conflicts) != 1 || !slices.Equal(done.Conflicts[1], []string{"amount"}) || len(done.Unknown) != 1 || done.Unknown[5] != "nobody" ||
-			len(done.Refused) != 2 || done.Refused[2] == "" || done.Refused[3] == "" {
+		if done.Stored != 3*(1-round) || len(done.Conflicts) != 1 || !slices.Equal(done.Conflicts[1], []string{"amount"}) || len(done.Unknown) != 1 || done.Unknown[5] != "nobody" ||
+			len(done.Refused) != 2 || done.Refused[2] == "" || done.Refused[7] == "" {
 			t.Errorf("round %d: %+v", round, done)
 		}
 	}
@@ -107,10 +109,15 @@ func TestRestoredFollowUps(t *testing.T) {
 	if err != nil || f.Status != payments.StatusUnknown || !f.InDoubt || f.Payment.Reason != payments.ReasonRewound || f.Amount != 9900 || f.FirstSubmitAt.After(since) || f.LastSubmitAt.Before(r.CreatedAt) {
 		t.Errorf("stored again: %+v, %v", f, err)
 	}
+	// Its charge is forgotten, too, and still to be looked up: that does not refuse what was accepted before.
+	of, err := b.FindFollowUp(ctx, "acme", list[3].Intent.ID())
+	if err != nil || of.Status != payments.StatusUnknown || !of.InDoubt || of.Amount != 1 || of.StripePaymentIntent != "" {
+		t.Errorf("of a charge that was restored: %+v, %v", of, err)
+	}
 	if p := b.find(settled); p.Status != payments.StatusSucceeded || p.InDoubt {
 		t.Errorf("what had ended: %+v", p)
 	}
-	if r.Progress.Restored != 2 {
+	if r.Progress.Restored != 3 {
 		t.Errorf("%+v", r.Progress)
 	}
 }
