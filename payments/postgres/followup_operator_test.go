@@ -155,3 +155,21 @@ func TestBuriedRefund(t *testing.T) {
 		t.Errorf("the charge: %+v, %v", p, err)
 	}
 }
+
+// TestPreviewOfFollowUps: a message that asks for a refund may move money, as much as nobody can tell in which currency; one that cannot be one is refused.
+func TestPreviewOfFollowUps(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	about := `"payment_id":"pay_af5f4f1841e88ebcae502028d51c062c"`
+	b.message("dl_refund", "r", `{"kind":"refund",`+about+`,"amount":500}`, payments.ReasonInvalid, 1)
+	b.message("dl_cancel", "c", `{"kind":"cancel",`+about+`}`, payments.ReasonInvalid, 2)
+	b.message("dl_nothing", "n", `{"kind":"refund",`+about+`,"amount":0}`, payments.ReasonInvalid, 3)
+	v, err := b.PreviewReplay(context.Background(), payments.NewReplay{})
+	if err != nil || v.Count != 3 || v.Payments != 3 || v.Unpriced != 1 || v.Refused != 1 || len(v.Amount) != 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	v, err = b.PreviewReplay(context.Background(), payments.NewReplay{Filter: payments.LetterFilter{ID: "dl_nothing"}, Set: map[string]string{"amount": ""}})
+	if err != nil || v.Count != 1 || v.Unpriced != 1 || v.Refused != 0 {
+		t.Errorf("all that is left: %+v, %v", v, err)
+	}
+}

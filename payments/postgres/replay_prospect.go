@@ -92,6 +92,11 @@ func (c *candidate) asked(set map[string]string) (map[string]int64, fate) {
 	}
 	list, sound := read(data)
 	switch {
+	case sound && !c.ofBatch && list[0].Kind.FollowUp():
+		if list[0].Kind == payments.KindCancel {
+			return map[string]int64{}, mayCharge // it moves none
+		}
+		return nil, mayCharge // in the currency of its payment, which the message does not say
 	case sound:
 		money := map[string]int64{}
 		for _, i := range list {
@@ -115,7 +120,7 @@ func (c *candidate) intent(data []byte) ([]payments.Intent, bool) {
 		id = wire.IdempotencyKey.Value
 	}
 	i := document.ReadIntent(wire, c.tenantID, id).Normalized()
-	return []payments.Intent{i}, i.Validate() == nil
+	return []payments.Intent{i}, i.ValidateAny() == nil
 }
 
 // batch reads a message as a batch, and reports whether it is one.
