@@ -39,6 +39,8 @@ type Intent struct {
 type Charge struct {
 	ID string
 	Money
+	Held     bool  // authorised, and nothing of it was taken
+	Captured int64 // how much was taken; only where follow-ups are judged
 }
 
 // Payment is what the store says of one key.
@@ -48,6 +50,8 @@ type Payment struct {
 	Key      string
 	Status   payments.Status
 	Money
+	// How much was taken and given back, as recorded; only where follow-ups are judged.
+	Captured, Refunded int64
 }
 
 // DeadLetter is one dead letter, as far as it can be filed.
@@ -60,7 +64,7 @@ type DeadLetter struct {
 // Event is one outcome event as it was found in its stream.
 type Event struct {
 	ID       string
-	Payment  string
+	Payment  string // or the id of a capture, cancel or refund
 	Sequence int64
 	Status   payments.Status
 }
@@ -71,6 +75,10 @@ type Run struct {
 	Charges     []Charge
 	Payments    []Payment
 	DeadLetters []DeadLetter
+	// What was asked for about payments that are there, what the store says of it, and what Stripe gave back.
+	FollowUps  []FollowUp
+	Operations []Operation
+	Refunds    []Refund
 	// Events may be nil when the run's events are not judged.
 	Events []Event
 }
@@ -78,7 +86,8 @@ type Run struct {
 // Verdict counts what went wrong. A run is good when Good is true; Findings say what was found, one line each, the first 50.
 type Verdict struct {
 	DoubleCharges  int // charges beyond the first of an intent
-	Unattributed   int // charges that no intent asked for
+	DoubleRefunds  int // kinds of refunds of which more were made than asked for, and payments of which more was given back than taken
+	Unattributed   int // charges that no intent asked for, and refunds that nobody knows of
 	Lost           int // acknowledged, and in no payment and no dead letter
 	Unsettled      int // payments that somebody must still act on
 	Misrecorded    int // charged and recorded otherwise, or recorded as charged and not charged
@@ -89,7 +98,7 @@ type Verdict struct {
 
 // Good reports whether nothing is wrong.
 func (v Verdict) Good() bool {
-	return v.DoubleCharges+v.Unattributed+v.Lost+v.Unsettled+v.Misrecorded+v.Silent+v.SecondOutcomes == 0
+	return v.DoubleCharges+v.DoubleRefunds+v.Unattributed+v.Lost+v.Unsettled+v.Misrecorded+v.Silent+v.SecondOutcomes == 0
 }
 
 const findingsMax = 50
@@ -109,7 +118,7 @@ type name struct{ tenant, key string }
 // Judge compares the three accounts of a run: the producers', Stripe's and ours.
 func Judge(r Run) Verdict {
 	var v Verdict
-	charged := v.attribute(r)
+	charged, taken := v.attribute(r)
 	rows := map[name]Payment{}
 	for _, p := range r.Payments {
 		rows[name{p.TenantID, p.Key}] = p
@@ -121,18 +130,20 @@ func Judge(r Run) Verdict {
 	for _, i := range r.Intents {
 		n := name{i.TenantID, i.Key}
 		row, stored := rows[n]
-		v.account(i, row, stored, letters[n], charged[i.Money.Customer])
+		v.account(i, row, stored, letters[n], charged[i.Money.Customer], taken[i.Money.Customer])
 		delete(rows, n)
 	}
 	for n := range rows {
 		v.find(&v.Unattributed, "a payment that nobody asked for: %s %s", n.tenant, n.key)
 	}
+	v.judgeFollowUps(r)
 	v.judgeEvents(r)
 	return v
 }
 
 // attribute gives each charge to the intent whose customer it names, and counts those that no intent asked for.
-func (v *Verdict) attribute(r Run) map[string]int {
+// taken are those of which money was taken.
+func (v *Verdict) attribute(r Run) (charged, taken map[string]int) {
 	asked := map[string]Intent{}
 	for _, i := range r.Intents {
 		if _, twice := asked[i.Money.Customer]; twice && i.Money.Customer != "" {
@@ -140,7 +151,7 @@ func (v *Verdict) attribute(r Run) map[string]int {
 		}
 		asked[i.Money.Customer] = i
 	}
-	charged := map[string]int{}
+	charged, taken = map[string]int{}, map[string]int{}
 	for _, c := range r.Charges {
 		i, known := asked[c.Customer]
 		switch {
@@ -151,13 +162,16 @@ func (v *Verdict) attribute(r Run) map[string]int {
 			fallthrough
 		default:
 			charged[c.Customer]++
+			if !c.Held {
+				taken[c.Customer]++
+			}
 		}
 	}
-	return charged
+	return charged, taken
 }
 
 // account holds one intent against its row, its dead letters and its charges.
-func (v *Verdict) account(i Intent, row Payment, stored bool, letters []payments.Reason, charges int) {
+func (v *Verdict) account(i Intent, row Payment, stored bool, letters []payments.Reason, charges, taken int) {
 	id := i.TenantID + " " + i.Key
 	if i.Acknowledged && !stored && len(letters) == 0 {
 		v.find(&v.Lost, "%s was acknowledged and is in no payment and no dead letter", id)
@@ -176,8 +190,9 @@ func (v *Verdict) account(i Intent, row Payment, stored bool, letters []payments
 	case !stored:
 	case row.Status.HasTicket() && row.Status != payments.StatusPending:
 		v.find(&v.Unsettled, "%s is still %s", id, row.Status)
-	case row.Status == payments.StatusSucceeded && charges == 0:
+	case row.Status == payments.StatusSucceeded && taken == 0:
 		v.find(&v.Misrecorded, "%s is recorded as succeeded and was not charged", id)
+	case row.Status == payments.StatusCanceled && taken == 0: // what was held for it is let go
 	case row.Status != payments.StatusSucceeded && row.Status != payments.StatusRequiresCapture && charges > 0:
 		v.find(&v.Misrecorded, "%s was charged and is recorded as %s", id, row.Status)
 	case !i.Declines && !row.Status.Final() && row.Status != payments.StatusRequiresCapture && row.Status != payments.StatusPending:
@@ -212,19 +227,25 @@ func (v *Verdict) judgeEvents(r Run) {
 			finals[e.Payment]++
 		}
 	}
-	for _, p := range r.Payments {
-		seen := ids[p.ID]
-		if finals[p.ID] > 1 {
-			v.find(&v.SecondOutcomes, "%s has %d outcome events", p.ID, finals[p.ID])
+	told := func(id string, status payments.Status) {
+		seen := ids[id]
+		if finals[id] > 1 {
+			v.find(&v.SecondOutcomes, "%s has %d outcome events", id, finals[id])
 		}
-		if p.Status.Final() && finals[p.ID] == 0 {
-			v.find(&v.SecondOutcomes, "%s is %s and no event says so", p.ID, p.Status)
+		if status.Final() && finals[id] == 0 {
+			v.find(&v.SecondOutcomes, "%s is %s and no event says so", id, status)
 		}
 		for n := int64(1); n <= int64(len(seen)); n++ {
 			if seen[n] == "" {
-				v.find(&v.SecondOutcomes, "%s has %d events and none is numbered %d", p.ID, len(seen), n)
+				v.find(&v.SecondOutcomes, "%s has %d events and none is numbered %d", id, len(seen), n)
 				break
 			}
 		}
+	}
+	for _, p := range r.Payments {
+		told(p.ID, p.Status)
+	}
+	for _, o := range r.Operations {
+		told(o.ID, o.Status)
 	}
 }

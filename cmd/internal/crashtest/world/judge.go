@@ -3,10 +3,7 @@ package world
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -27,6 +24,8 @@ type Account struct {
 	Summary    stripesim.Summary
 	Ledger     stripesim.Ledger
 	Rows       map[payments.ID]payments.Payment
+	// FollowUpRows are the captures, cancels and refunds that are stored.
+	FollowUpRows map[payments.ID]payments.FollowUp
 }
 
 // Account reads the three accounts of the run.
@@ -34,16 +33,22 @@ func (w *World) Account() Account {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	a := Account{Summary: w.Sim.Summary(), Ledger: w.Sim.Ledger(), Rows: map[payments.ID]payments.Payment{}}
+	a := Account{Summary: w.Sim.Summary(), Ledger: w.Sim.Ledger(), Rows: map[payments.ID]payments.Payment{}, FollowUpRows: map[payments.ID]payments.FollowUp{}}
 	w.mu.Lock()
 	for _, i := range w.intents {
 		a.Intents = append(a.Intents, *i)
 	}
+	for _, f := range w.followUps {
+		a.FollowUps = append(a.FollowUps, *f)
+	}
 	w.mu.Unlock()
 	for _, c := range a.Ledger.Charges {
-		a.Charges = append(a.Charges, oracle.Charge{ID: c.ID, Money: oracle.Money{Amount: c.Amount, Currency: c.Currency, Customer: c.Customer}})
+		a.Charges = append(a.Charges, oracle.Charge{
+			ID: c.ID, Money: oracle.Money{Amount: c.Amount, Currency: c.Currency, Customer: c.Customer}, Held: !c.Captured, Captured: c.AmountCaptured,
+		})
 	}
 	w.readPayments(ctx, &a)
+	w.readFollowUps(ctx, &a)
 	w.readEvents(ctx, &a)
 	var err error
 	if a.Violations, err = w.Store.TicketViolations(ctx); err != nil {
@@ -70,7 +75,7 @@ func (w *World) readPayments(ctx context.Context, a *Account) {
 				}
 				a.Payments = append(a.Payments, oracle.Payment{
 					ID: p.ID.String(), TenantID: p.TenantID, Key: p.IdempotencyKey, Status: p.Status,
-					Money: oracle.Money{Amount: p.Amount, Currency: p.Currency, Customer: p.Customer},
+					Captured: p.AmountCaptured, Refunded: p.AmountRefunded, Money: oracle.Money{Amount: p.Amount, Currency: p.Currency, Customer: p.Customer},
 				})
 			}
 			cursor = next
@@ -145,7 +150,7 @@ func (w *World) Messages(ctx context.Context, name string) (list []jetstream.Msg
 
 // Of is the part of a run that is about one order.
 func (a Account) Of(o Order) Account {
-	part := Account{Summary: a.Summary}
+	part := Account{Summary: a.Summary, FollowUpRows: map[payments.ID]payments.FollowUp{}}
 	for _, i := range a.Intents {
 		if i.TenantID == o.TenantID && i.Key == o.Key {
 			part.Intents = append(part.Intents, i)
@@ -165,6 +170,12 @@ func (a Account) Of(o Order) Account {
 	part.Events = []oracle.Event{}
 	for _, e := range a.Events {
 		if e.Payment == id.String() {
+			part.Events = append(part.Events, e)
+		}
+	}
+	about := a.aboutOrder(o, &part)
+	for _, e := range a.Events {
+		if about[e.Payment] {
 			part.Events = append(part.Events, e)
 		}
 	}
@@ -192,45 +203,6 @@ func (a Account) Wrong() []string {
 		findings = append(findings, "ticket and status disagree: "+broken.What+" for "+broken.ID.String()+" "+string(broken.Status))
 	}
 	return append(findings, a.wire()...)
-}
-
-// wire lists what is wrong with the requests to Stripe, of whichever owners: every submission must have gone out under the one key that its row
-// names and with the same bytes each time, and what is recorded as charged must be the PaymentIntent that was charged.
-func (a Account) wire() (findings []string) {
-	keys := map[string]payments.ID{}
-	for id, p := range a.Rows {
-		keys[payments.StripeKey(Namespace, p.Kind, p.TenantID, p.IdempotencyKey)] = id
-	}
-	cancels := map[string]string{} // by key, the path that is canceled
-	for _, p := range a.Rows {
-		cancels[payments.StripeKey(Namespace, payments.KindCancel, p.TenantID, p.IdempotencyKey)] = "/v1/payment_intents/" + p.StripePaymentIntent + "/cancel"
-	}
-	bodies := map[string]string{}
-	for _, r := range a.Ledger.Requests {
-		if r.Method != http.MethodPost || !strings.HasPrefix(r.Path, "/v1/payment_intents") {
-			continue
-		}
-		if strings.HasSuffix(r.Path, "/cancel") {
-			if cancels[r.IdempotencyKey] != r.Path {
-				findings = append(findings, fmt.Sprintf("request %d cancels by %s under the key %q, which is no row's", r.Seq, r.Path, r.IdempotencyKey))
-			}
-			continue
-		}
-		if _, known := keys[r.IdempotencyKey]; !known {
-			findings = append(findings, fmt.Sprintf("request %d went out under the key %q, which is no row's", r.Seq, r.IdempotencyKey))
-		}
-		if earlier, seen := bodies[r.IdempotencyKey]; seen && earlier != r.BodySHA256 {
-			findings = append(findings, fmt.Sprintf("request %d under the key %q has other bytes than the one before", r.Seq, r.IdempotencyKey))
-		}
-		bodies[r.IdempotencyKey] = r.BodySHA256
-	}
-	for _, c := range a.Ledger.Charges {
-		p, known := a.Rows[keys[c.IdempotencyKey]]
-		if known && p.Status == payments.StatusSucceeded && p.StripePaymentIntent != c.PaymentIntent {
-			findings = append(findings, fmt.Sprintf("%s is recorded with %q, and %s was charged", p.IdempotencyKey, p.StripePaymentIntent, c.PaymentIntent))
-		}
-	}
-	return findings
 }
 
 // Reasons counts the dead letters by reason.

@@ -22,6 +22,7 @@ type Order struct {
 	Metadata map[string]string
 	Lane     payments.Lane
 	Present  bool // its customer is there: the payment is on session
+	Held     bool // the money is held, and taken by a capture
 }
 
 // Order draws up an order whose customer nobody else has. Its metadata carry its name, for rules of the simulator to match.
@@ -44,8 +45,12 @@ func (o Order) ID() payments.ID { return payments.NewID(o.TenantID, o.Key) }
 // Body is the message that asks for it.
 func (o Order) Body(t testing.TB) []byte {
 	t.Helper()
+	capture := schema.Optional[string]{}
+	if o.Held {
+		capture = schema.Some(string(payments.CaptureManual))
+	}
 	data, err := schema.EncodeIntent(schema.Intent{
-		OffSession:     schema.Some(!o.Present),
+		CaptureMethod: capture, OffSession: schema.Some(!o.Present),
 		IdempotencyKey: schema.Some(o.Key), Amount: schema.Some(o.Money.Amount), Currency: schema.Some(o.Money.Currency),
 		Customer: schema.Some(o.Money.Customer), PaymentMethod: schema.Some(o.Method), Metadata: o.Metadata,
 	})
@@ -124,6 +129,9 @@ func (w *World) StoreUnowned(orders map[string]Order) {
 		intent := payments.Intent{
 			TenantID: o.TenantID, IdempotencyKey: o.Key, Amount: o.Money.Amount, Currency: o.Money.Currency, Customer: o.Money.Customer,
 			PaymentMethod: o.Method, OffSession: !o.Present, Metadata: o.Metadata,
+		}
+		if o.Held {
+			intent.CaptureMethod = payments.CaptureManual
 		}
 		a, err := w.Store.Admit(w.Context(), payments.AdmitRequest{Intent: intent.Normalized(), Lane: o.Lane})
 		if err != nil || a.Verdict != payments.VerdictStored {

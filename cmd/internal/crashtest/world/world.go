@@ -50,8 +50,9 @@ type World struct {
 	JS       jetstream.JetStream
 	Logs     *LogBook
 
-	mu      sync.Mutex
-	intents map[payments.ID]*oracle.Intent
+	mu        sync.Mutex
+	intents   map[payments.ID]*oracle.Intent
+	followUps map[payments.ID]*oracle.FollowUp
 }
 
 // New is a world on the shared servers, of short times.
@@ -70,7 +71,7 @@ func newAt(t testing.TB, at place) *World {
 	t.Helper()
 	w := &World{
 		TB: t, Times: at.times, DSN: at.dsn, NATSURL: at.nats, Subjects: schema.Subjects{Prefix: devstacktest.Prefix(t)}, Clock: &Clock{}, Logs: &LogBook{},
-		intents: map[payments.ID]*oracle.Intent{},
+		intents: map[payments.ID]*oracle.Intent{}, followUps: map[payments.ID]*oracle.FollowUp{},
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
