@@ -75,11 +75,12 @@ func TestSabotage(t *testing.T) {
 		{"token", "TestStoppedOwnerAfterAnswer", func(f finding) bool { return f.Verdict.SecondOutcomes > 0 }},
 		{"owner", "TestOwnerSendsOnce", func(f finding) bool { return f.Posts > f.Intents }},
 		{"look", "TestLookBeforeSending", func(f finding) bool { return f.Verdict.DoubleCharges > 0 }},
+		{"look", "TestLookBeforeRefunding", func(f finding) bool { return f.Verdict.DoubleRefunds > 0 }},
 		{"window", "TestForgottenKey", func(f finding) bool { return f.PaymentIntents > 1 && f.Verdict.DoubleCharges > 0 }},
 		{"ticket", "TestOwnerSendsOnce", func(f finding) bool { return f.Verdict.Unsettled > 0 && f.Violations > 0 }},
 		{"fingerprint", "TestConflictWithMessageID", func(f finding) bool { return f.Verdict.Silent > 0 && f.Letters[payments.ReasonKeyReused] == 0 }},
 	} {
-		t.Run(c.sabotage, func(t *testing.T) {
+		t.Run(c.sabotage+"/"+c.test, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "finding.json")
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
