@@ -28,6 +28,9 @@ func NextFollowUp(p Payment, s FollowUpState) (Action, Transition) {
 	if s.Ahead && !p.InDoubt {
 		return ActionSettle, p.waits(ReasonBehind)
 	}
+	if p.InDoubt && p.Kind != KindCancel && p.StripePaymentIntent == "" && !s.Target.unsettled() {
+		return ActionSettle, review(ReasonMissingAtStripe, nil) // its charge has ended without one: there is nothing in which it could ever be looked for
+	}
 	switch p.Kind {
 	case KindCapture:
 		return nextCapture(p, s)
