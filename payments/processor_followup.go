@@ -16,6 +16,9 @@ func (p *Processor) settleFollowUp(ctx, recordCtx context.Context, c Claim) Sett
 	act, t := NextFollowUp(c.Payment, s)
 	switch act {
 	case ActionSettle:
+		if t.Target != nil && p.held() {
+			t = c.Payment.waits(ReasonHeldBack) // a database that was restored may have forgotten that the charge was sent
+		}
 	case ActionCapture, ActionCancel, ActionRefund:
 		t, err = run.post(ctx)
 	case ActionRetrieve, ActionLookRefunds, ActionRetrieveRefund:

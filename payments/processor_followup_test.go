@@ -279,6 +279,22 @@ func TestCancelOfWhatWasNeverSent(t *testing.T) {
 	}
 }
 
+// TestCancelWhileHeld: while nobody knows whether the database has forgotten a send, no charge is called unsent.
+func TestCancelWhileHeld(t *testing.T) {
+	t.Parallel()
+	w := newTill(KindCancel, StatusReceived)
+	w.charge.StripePaymentIntent, w.row.StripePaymentIntent = "", ""
+	p, held := w.processor(), "a rewind"
+	p.Held = func() string { return held }
+	for _, want := range []Status{StatusWaiting, StatusSucceeded} {
+		s := p.Settle(t.Context(), t.Context(), Claim{Payment: w.row, Token: Token{1}, LeaseUntil: testNow.Add(45 * time.Second), ClaimedAt: testNow})
+		if s.Err != nil || w.row.Status != want || held != "" && (w.row.Reason != ReasonHeldBack || w.charge.Status != StatusReceived) {
+			t.Errorf("held %q: %+v %+v, charge %s", held, s, w.row, w.charge.Status)
+		}
+		held = ""
+	}
+}
+
 // TestCancelThatWasAcceptedFirst: its charge is sent before it is worked on, and has a PaymentIntent by then.
 func TestCancelThatWasAcceptedFirst(t *testing.T) {
 	t.Parallel()
