@@ -133,7 +133,7 @@ func measureHTTP(ctx context.Context, o benchOptions) (_ *HTTPMeasurement, err e
 func (h *httpBench) serve(ctx context.Context) (stop func(), err error) {
 	env := h.bench.stack.environment()
 	env["ONCEPAY_DATABASE_URL"], env["ONCEPAY_HTTP_ADDR"], env["ONCEPAY_ROLES"] = h.bench.dsn, "127.0.0.1:0", "ingress,relay"
-	env["ONCEPAY_API_RATE"], env["ONCEPAY_STREAM_MAX_BYTES"], env["ONCEPAY_STRIPE_KEY"] = "0", "10737418240", ""
+	env["ONCEPAY_API_RATE"], env["ONCEPAY_STREAM_MAX_BYTES"], env["ONCEPAY_STRIPE_KEY"] = "0", "4294967296", ""
 	if h.secret, err = prepare(ctx, env); err != nil {
 		return nil, err
 	}
