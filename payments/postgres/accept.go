@@ -41,7 +41,7 @@ const (
 
 // acceptStatement names the statement for a flush that accepts.
 func (s *Store) acceptStatement(f *admitting) string {
-	if f.allNew = s.wall().UnixNano() >= s.meetsUntil.Load(); f.allNew {
+	if f.allNew = !f.refused && s.wall().UnixNano() >= s.meetsUntil.Load(); f.allNew {
 		return acceptNew
 	}
 	return "accept"
@@ -53,6 +53,7 @@ func (s *Store) met(f *admitting, err error) bool {
 	if !f.allNew || !errors.As(err, &pg) || pg.Code != uniqueViolation {
 		return false
 	}
+	f.refused = true
 	s.meetsUntil.Store(s.wall().Add(meetFor).UnixNano())
 	return true
 }

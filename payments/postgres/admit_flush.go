@@ -23,6 +23,7 @@ type admitting struct {
 	short   map[key]bool       // and given no token for want of budget
 
 	allNew   bool // inserted without a look for what is there
+	refused  bool // for what was there, so that it is not inserted so again, whatever the clock says meanwhile
 	restored bool // accept found that a rewind knows of PaymentIntents, and inserted nothing
 
 	messages []payments.OutboxItem // of rows that this attempt inserted and that are to be announced

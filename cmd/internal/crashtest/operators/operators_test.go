@@ -266,7 +266,7 @@ func (c *crew) end() {
 				}
 			}
 			if p.Status == payments.StatusUnknown {
-				proof = max(proof, p.NextAttemptAt.Sub(c.Clock.Now()))
+				proof = max(proof, p.NextAttemptAt.Sub(c.Clock.Now()), untilAbsence(p, c.Clock.Now()))
 			}
 		}
 		if proof > time.Minute { // whatever waits for a proof of absence has it one day
@@ -274,6 +274,14 @@ func (c *crew) end() {
 		}
 		return len(open) == 0, strings.Join(open, "\n")
 	})
+}
+
+// untilAbsence is how long a payment that may not be sent any more is looked up before it counts that Stripe does not have it.
+func untilAbsence(p payments.Payment, now time.Time) time.Duration {
+	if p.FirstSubmitAt.IsZero() || now.Before(p.FirstSubmitAt.Add(payments.ResendWindow)) {
+		return 0
+	}
+	return p.LastSubmitAt.Add(payments.AbsenceAfter).Sub(now)
 }
 
 // TestOperatorsAmongFaults: operators pause, resume, resolve, discard, replay and rewind at any moment, customers of declined payments pay with
