@@ -164,7 +164,8 @@ func blindfold(w *world.World, list map[string]world.FollowUp, faults []string) 
 // die runs a worker until each follow-up has stopped at the step, or has its outcome without coming there, and kills it.
 func die(w *world.World, name string, step payments.Step, list map[string]world.FollowUp) {
 	w.Helper()
-	victim := w.Start(world.WorkerOptions{Name: name, Stop: func(s payments.Step, _ payments.ID) bool { return is(s, step) }})
+	// What has stopped keeps its slot, and stops again in another when its ticket is due once more: there must be slots left for those that have not come.
+	victim := w.Start(world.WorkerOptions{Name: name, Concurrency: 8 * len(list), Stop: func(s payments.Step, _ payments.ID) bool { return is(s, step) }})
 	w.Await("the death at "+string(step), func() (bool, string) {
 		for _, f := range list {
 			if !victim.Gate.HasStopped(f.ID()) && !w.FollowUpNow(f).Status.Final() {
