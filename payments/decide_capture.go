@@ -12,7 +12,9 @@ func decideCapture(p Payment, s FollowUpState, o Observation, now time.Time) Tra
 		return decideCaptureAnswer(p, s, o, now)
 	case ObservedDecline:
 		if p.InDoubt || o.Object != nil && (o.Object.Status == StripeSucceeded || o.Object.Status == StripeProcessing) {
-			return unknown(p, ReasonConfirming, nextLook(p, o))
+			t := unknown(p, ReasonConfirming, nextLook(p, o))
+			t.Failure = o.Failure // for captureAgain, should the money still be held when no earlier capture can be executed any more
+			return t
 		}
 		t := settled(StatusFailed, "", nil)
 		if t.Failure = o.Failure; o.Failure != nil {
