@@ -29,26 +29,28 @@ func getSummary(ctx context.Context, o options) (s summary, err error) {
 	return s, get(ctx, o.simulator+"/_sim/summary", &s)
 }
 
-// waitCharged reads the ledger until every intent is in it, and fails as soon as one is there twice or with another amount.
+// waitCharged reads the ledger until every intent is in it, and fails as soon as one is there twice or with another amount. When its time ends it
+// tells what the last look that came through has shown.
 func waitCharged(ctx context.Context, o options, wanted map[string]intent) (int, error) {
+	charged, seen := 0, false
 	for {
 		var l ledger
 		err := get(ctx, o.simulator+"/_sim/ledger", &l)
-		n := 0
 		if err == nil {
-			if n, err = judge(l, wanted); err != nil {
-				return n, err
+			if charged, err = judge(l, wanted); err != nil {
+				return charged, err
 			}
-			if n == len(wanted) {
-				return n, nil
+			if charged == len(wanted) {
+				return charged, nil
 			}
+			seen = true
 		}
 		select {
 		case <-ctx.Done():
-			if err != nil {
+			if !seen {
 				return 0, fmt.Errorf("the ledger cannot be read: %w", err)
 			}
-			return 0, fmt.Errorf("%d of %d intents are not charged in time", len(wanted)-n, len(wanted))
+			return charged, fmt.Errorf("%d of %d intents are not charged in time", len(wanted)-charged, len(wanted))
 		case <-time.After(lookEvery):
 		}
 	}

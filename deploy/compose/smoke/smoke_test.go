@@ -29,6 +29,9 @@ type stack struct {
 	double bool
 	wrong  bool
 	counts summary
+
+	looks        int
+	onSecondLook func() // set: the first answer has been read, and time ends during the second
 }
 
 // charge books one message, once for each key, unless the stack is told to err.
@@ -62,6 +65,9 @@ func (s *stack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	switch r.URL.Path {
 	case "/_sim/ledger":
+		if s.looks++; s.looks == 2 && s.onSecondLook != nil {
+			s.onSecondLook()
+		}
 		_ = json.NewEncoder(w).Encode(s.ledger)
 	case "/_sim/summary":
 		_ = json.NewEncoder(w).Encode(s.counts)
@@ -132,10 +138,14 @@ func TestRun(t *testing.T) {
 // TestRunGivesUp: an intent that is never charged, and a stack that is not there, are told in the end.
 func TestRunGivesUp(t *testing.T) {
 	t.Parallel()
-	o := start(t, &stack{})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	o := start(t, &stack{onSecondLook: cancel})
 	if _, err := waitCharged(ctx, o, map[string]intent{"pay_x": {id: "pay_x"}}); err == nil || !strings.Contains(err.Error(), "1 of 1 intents are not charged") {
+		t.Errorf("got %v", err)
+	}
+	o.simulator = "http://127.0.0.1:1" // nobody listens there
+	if _, err := waitCharged(ctx, o, nil); err == nil || !strings.Contains(err.Error(), "the ledger cannot be read") {
 		t.Errorf("got %v", err)
 	}
 	o.password = ""

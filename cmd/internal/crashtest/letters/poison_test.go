@@ -225,7 +225,7 @@ func TestPanic(t *testing.T) {
 // the others beside it settle all the while.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
-	w := world.New(t)
+	w := world.NewOf(t, world.DeathTimes)
 	killer := w.Order("killer")
 	bystanders := w.PublishMany("before", goodOnes/5)
 	w.Publish(killer)
@@ -243,7 +243,7 @@ func TestWorkerKilled(t *testing.T) {
 // the third such start the message is a dead letter with its bytes, and it was never charged.
 func TestMessageKillsWorkers(t *testing.T) {
 	t.Parallel()
-	w := world.New(t)
+	w := world.NewOf(t, world.DeathTimes)
 	killer := w.Order("killer")
 	bystanders := w.PublishMany("before", goodOnes/5)
 	w.Publish(killer)

@@ -38,7 +38,8 @@ func (w *World) MustComplete(id string) payments.Replay {
 	return r
 }
 
-// KillUntilBuried lets an order end one worker after another at one of the steps, until its dead letter says so, and returns how many died.
+// KillUntilBuried lets an order end one worker after another at one of the steps, until its dead letter says so, and returns how many died. What
+// the dead had in hand comes back at once: their leases are over.
 func (w *World) KillUntilBuried(killer Order, at ...payments.Step) (deaths int) {
 	w.Helper()
 	for range payments.AbandonedMax + 2 {
@@ -51,6 +52,7 @@ func (w *World) KillUntilBuried(killer Order, at ...payments.Step) (deaths int) 
 			return buried || v.Gate.HasStopped(killer.ID()), "neither"
 		})
 		v.Kill() // also the one that gave it up: it would soon have it again
+		w.Clock.Advance(w.Times.Lease)
 		if buried {
 			break
 		}

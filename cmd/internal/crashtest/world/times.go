@@ -41,3 +41,8 @@ var BreakerTimes = Times{
 var Unhurried = Times{
 	Lease: 20 * time.Second, Call: 10 * time.Second, AckWait: 30 * time.Second, Backoff: Short.Backoff, Hold: Short.Hold,
 }
+
+// DeathTimes are for tests that count deaths: on a slow machine, too, an owner or a message comes back because its worker died, and for no other reason.
+var DeathTimes = Times{
+	Lease: 20 * time.Second, Call: 10 * time.Second, AckWait: slow * 3 * time.Second, Backoff: Short.Backoff, Hold: Short.Hold,
+}
