@@ -18,15 +18,23 @@ var kinds = []payments.Kind{payments.KindCapture, payments.KindCancel, payments.
 
 // steps are those of somebody who works on a follow-up. A cancel has steps of its own names for its call.
 var steps = []payments.Step{
-	payments.StepAfterTake, payments.StepBeforeSubmit, payments.StepAfterSubmit, payments.StepBeforeRecord, payments.StepAfterRecord,
+	payments.StepBeforeTake, payments.StepAfterTake, payments.StepBeforeSubmit, payments.StepAfterSubmit, payments.StepBeforeRecord, payments.StepAfterRecord,
 }
 
-// ways are how a follow-up comes to the owner that dies: as the first, after one that died with its request at Stripe, and that again while what Stripe
-// has cannot be read at first.
-var ways = []struct {
-	name        string
-	sent, blind bool
-}{{name: "first"}, {name: "takeover_sent", sent: true}, {name: "takeover_blind", sent: true, blind: true}}
+// way is how a follow-up comes to the owner that dies.
+type way struct {
+	name  string
+	first payments.Step // where an owner before that one died; "": there was none
+	blind bool          // what Stripe has cannot be read at first
+}
+
+// ways: as the first, after one that died with nothing sent, after one that died with its request at Stripe, and that again while readings fail.
+var ways = []way{
+	{name: "first"},
+	{name: "takeover_unsent", first: payments.StepBeforeSubmit},
+	{name: "takeover_sent", first: payments.StepAfterSubmit},
+	{name: "takeover_blind", first: payments.StepAfterSubmit, blind: true},
+}
 
 // TestCrashMatrix kills a worker at every step, under every fault, while it captures, cancels and refunds; then a healthy one brings everything to rest,
 // and each was done once. One world has one payment for each kind and fault. -run TestCrashMatrix/first/after_submit replays a world.
@@ -41,7 +49,7 @@ func TestCrashMatrix(t *testing.T) {
 				}
 				t.Run(string(step), func(t *testing.T) {
 					t.Parallel()
-					crash(t, how.sent, how.blind, step)
+					crash(t, how, step)
 				})
 			}
 		})
@@ -101,7 +109,7 @@ func paid(w *world.World, faults []string) map[string]world.FollowUp {
 	return list
 }
 
-func crash(t *testing.T, sent, blind bool, step payments.Step) {
+func crash(t *testing.T, how way, step payments.Step) {
 	pace := world.Short
 	pace.Lease *= 3 // all come to the step before the first to do so is taken from it: what was left twice is worked on alone, and would stop all others
 	w, faults := world.NewOf(t, pace), faultsOf(step)
@@ -114,11 +122,12 @@ func crash(t *testing.T, sent, blind bool, step payments.Step) {
 			}
 		}
 	}
-	if blind {
+	if how.blind {
 		blindfold(w, list, faults)
 	}
-	if sent {
-		die(w, "first", payments.StepAfterSubmit, list)
+	if how.first != "" {
+		die(w, "first", how.first, list)
+		mustBeAtStripe(w, how.first == payments.StepAfterSubmit, list)
 	}
 	die(w, "victim", step, list)
 	if broken, err := w.Store.TicketViolations(t.Context()); err != nil || len(broken) > 0 {
@@ -163,12 +172,32 @@ func blindfold(w *world.World, list map[string]world.FollowUp, faults []string) 
 	}
 }
 
+// mustBeAtStripe wants that the owner who has died sent all follow-ups, or none.
+func mustBeAtStripe(w *world.World, sent bool, list map[string]world.FollowUp) {
+	w.Helper()
+	want, keys := 0, map[string]bool{}
+	if sent {
+		want = len(list)
+	}
+	for _, r := range w.Sim.Ledger().Requests {
+		if r.Method == http.MethodPost && r.Path != "/v1/payment_intents" {
+			keys[r.IdempotencyKey] = true
+		}
+	}
+	if len(keys) != want {
+		w.Errorf("the first owner sent %d of %d follow-ups, want %d", len(keys), len(list), want)
+	}
+}
+
 // die runs a worker until each follow-up has stopped at the step, or has its outcome without coming there, and kills it.
 func die(w *world.World, name string, step payments.Step, list map[string]world.FollowUp) {
 	w.Helper()
 	// What has stopped keeps its slot, and stops again in another when its ticket is due once more: there must be slots left for those that have not come.
 	victim := w.Start(world.WorkerOptions{Name: name, Concurrency: 8 * len(list), Stop: func(s payments.Step, _ payments.ID) bool { return is(s, step) }})
 	w.Await("the death at "+string(step), func() (bool, string) {
+		if step == payments.StepBeforeTake { // there is no follow-up yet, only the loop that takes
+			return victim.Gate.HasStopped(payments.ID{}), "nothing was taken"
+		}
 		for _, f := range list {
 			if !victim.Gate.HasStopped(f.ID()) && !w.FollowUpNow(f).Status.Final() {
 				return false, f.Key + " is neither stopped nor settled"

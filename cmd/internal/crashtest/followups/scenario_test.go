@@ -211,18 +211,16 @@ func TestStoppedRefunder(t *testing.T) {
 			charged(w, o)
 			f := w.FollowUp(payments.KindRefund, o, "refund-1", o.Money.Amount/2)
 			w.StoreFollowUps(f)
-			owner := w.Spawn(world.Script{Step: step, IDs: []string{f.ID().String()}})
+			owner := w.Spawn(world.Script{Step: step, IDs: []string{f.ID().String()}}, "ONCEPAY_DRAIN=60s")
 			owner.AwaitLine(world.SaysAt + " " + string(step))
 			owner.Signal(syscall.SIGSTOP)
 			w.Start(world.WorkerOptions{Name: "second"})
 			w.AwaitFollowUp(f, "the second owner's outcome", func(now payments.FollowUp) bool { return now.Status.Final() })
 			w.Rest()
 			owner.Signal(syscall.SIGCONT)
-			if _, err := owner.Pipe.Write([]byte("go\n")); err != nil {
-				t.Fatal(err)
-			}
-			if step == payments.StepBeforeSubmit {
-				owner.AwaitLine(world.SaysStep + " " + string(payments.StepBeforeRecord)) // nothing has left, and that is to be recorded
+			owner.LetGo()
+			if step == payments.StepBeforeSubmit && !owner.Says(world.SaysStep+" "+string(payments.StepBeforeRecord)) {
+				t.Error("the late owner did not come to record that nothing has left")
 			}
 			posts := 0
 			a := w.MustBeGood(0)

@@ -73,6 +73,8 @@ func TestSabotage(t *testing.T) {
 		red            func(finding) bool
 	}{
 		{"token", "TestStoppedOwnerAfterAnswer", func(f finding) bool { return f.Verdict.SecondOutcomes > 0 }},
+		{"token", "TestStoppedRefunderAfterAnswer", func(f finding) bool { return f.Verdict.Misrecorded > 0 }},
+		{"token", "TestRefunderHeldUpBeforeSend", func(f finding) bool { return f.Verdict.DoubleRefunds > 0 }},
 		{"owner", "TestOwnerSendsOnce", func(f finding) bool { return f.Posts > f.Intents }},
 		{"look", "TestLookBeforeSending", func(f finding) bool { return f.Verdict.DoubleCharges > 0 }},
 		{"look", "TestLookBeforeRefunding", func(f finding) bool { return f.Verdict.DoubleRefunds > 0 }},

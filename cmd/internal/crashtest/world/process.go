@@ -197,6 +197,18 @@ func (p *Process) AwaitLine(start string) {
 	})
 }
 
+// LetGo lets a process that waits at its step go on, and returns once it has drained: what it had in hand is done, in one way or another.
+func (p *Process) LetGo() {
+	p.World.Helper()
+	if _, err := p.Pipe.Write([]byte("go\n")); err != nil {
+		p.World.Fatal(err)
+	}
+	if err := p.Pipe.Close(); err != nil {
+		p.World.Fatal(err)
+	}
+	<-p.Exited
+}
+
 // Signal sends the process a signal.
 func (p *Process) Signal(s syscall.Signal) {
 	p.World.Helper()
