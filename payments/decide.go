@@ -192,7 +192,11 @@ func decideNoRecords(p Payment, o Observation) Transition {
 		t.AbsentAt = p.AbsentAt
 		return t
 	}
-	t := unknown(p, ReasonLookingUp, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter}.Advised(o.ShouldRetry))
+	reason := ReasonLookingUp
+	if o.unreadable() {
+		reason = ReasonAuthentication
+	}
+	t := unknown(p, reason, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter}.Advised(o.ShouldRetry))
 	t.AbsentAt = p.AbsentAt
 	return t
 }

@@ -52,6 +52,10 @@ func decideRead(p Payment, s FollowUpState, did Action, o Observation, now time.
 		return decideCancelSeen(p, s, o)
 	case did == ActionLookRefunds && o.Kind == ObservedRecords && p.Kind == KindRefund:
 		return decideRefunds(p, s, o, now, policy)
+	case did == ActionLookRefunds && o.Kind == ObservedObject && o.Object == nil && p.Kind == KindRefund && !foreign(p, o.Account):
+		// Stripe knows no such PaymentIntent: its data was deleted, another account answers, or a person has named a wrong one. None of that says
+		// that nothing was given back, and to send the refund could give nothing back.
+		return review(ReasonMissingAtStripe, nil)
 	case did == ActionRetrieveRefund && o.Kind == ObservedRefund && p.Kind == KindRefund:
 		return decideRefundSeen(p, s, o)
 	case p.Status == StatusPending:
@@ -70,6 +74,8 @@ func unread(p Payment, o Observation) Transition {
 		reason = ReasonAccountUnknown
 	case p.InDoubt && p.Reason == ReasonInvalidRequest:
 		reason = p.Reason // what Stripe refused is still to be understood
+	case o.unreadable():
+		reason = ReasonAuthentication
 	}
 	t := p.waits(reason)
 	t.Delay = d

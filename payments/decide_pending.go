@@ -26,8 +26,11 @@ func decidePending(p Payment, o Observation, now time.Time) Transition {
 // unreadPending: what Stripe is processing could not be read.
 func unreadPending(p Payment, o Observation) Transition {
 	t := stillPending(p, Delay{Step: p.Rounds + 1, AtLeast: o.RetryAfter})
-	if o.Account.ID != "" && foreign(p, o.Account) {
-		t.Reason, t.Delay = ReasonAccountChanged, Delay{Long: true} // only a person can mend it, who must see it
+	switch { // what only a person can mend must be seen
+	case o.Account.ID != "" && foreign(p, o.Account):
+		t.Reason, t.Delay = ReasonAccountChanged, Delay{Long: true}
+	case o.unreadable():
+		t.Reason = ReasonAuthentication
 	}
 	return t
 }

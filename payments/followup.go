@@ -83,7 +83,7 @@ type FollowUpGateway interface {
 	// Refund gives Payment.Amount back. It shows ObservedRefund with the refund.
 	Refund(ctx context.Context, s Submission) Observation
 	// LookRefunds lists all refunds of the PaymentIntent. It shows ObservedRecords with those in Refunds whose metadata name this follow-up and our
-	// namespace, or ObservedNoRecords. progress is as in Look.
+	// namespace, ObservedObject without one when Stripe knows no such PaymentIntent, or ObservedNoRecords. progress is as in Look.
 	LookRefunds(ctx context.Context, p Payment, progress func() error) Observation
 	// RetrieveRefund reads a refund again. It shows ObservedRefund.
 	RetrieveRefund(ctx context.Context, p Payment, refundID string) Observation

@@ -7,7 +7,7 @@ type Health string
 
 // What an observation may say of the way.
 const (
-	// HealthNothing: nobody was asked, or the reason lies in this payment or in this process.
+	// HealthNothing: nobody was asked, or the reason lies in this payment, in this process, or in a right that charges do not need.
 	HealthNothing Health = ""
 	// HealthGood: Stripe answered in its own form, so that it works for this account, be the answer a refusal. A 429 is one of these: it bounds
 	// the rate (Store.Throttle), and is no reason to stop.
@@ -20,6 +20,9 @@ const (
 
 // Health says what the observation tells of the account's way to Stripe. It is pure.
 func (o Observation) Health() Health {
+	if o.LacksRight {
+		return HealthNothing // charges go on without it
+	}
 	switch o.Kind {
 	case ObservedAnswer, ObservedDecline, ObservedInvalid, ObservedKeyConflict, ObservedInUse, ObservedLocked, ObservedRateLimited, ObservedRecords,
 		ObservedObject, ObservedRefund:

@@ -76,3 +76,13 @@ func TestAdviceChangesTimingAlone(t *testing.T) {
 		}
 	}
 }
+
+// A right that charges do not need says nothing of them, whatever was refused for the want of it.
+func TestHealthWithoutARight(t *testing.T) {
+	t.Parallel()
+	for _, k := range []ObservationKind{ObservedUnauthorized, ObservedNoRecords} {
+		if h := (Observation{Kind: k, HTTPStatus: 403, LacksRight: true}).Health(); h != HealthNothing {
+			t.Errorf("%s: %q", k, h)
+		}
+	}
+}

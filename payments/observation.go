@@ -38,7 +38,7 @@ const (
 	ObservedRecords ObservationKind = "records"
 	// ObservedNoRecords: the listing could not be completed; it proves nothing.
 	ObservedNoRecords ObservationKind = "no_records"
-	// ObservedObject: a retrieved PaymentIntent.
+	// ObservedObject: a retrieved PaymentIntent; without one: Stripe has none of that name.
 	ObservedObject ObservationKind = "object"
 	// ObservedRefund: a refund, made or retrieved; without one: Stripe has none of that name.
 	ObservedRefund ObservationKind = "refund"
@@ -109,12 +109,19 @@ type Observation struct {
 	ShouldRetry RetryAdvice
 	// Trouble is set for no_records when Stripe, or the way to it, is why the records could not be read, and not this payment or this process.
 	Trouble bool
-	Detail  string // what happened, in words safe for logs and the timeline's reason; never a body
+	// LacksRight is set when the key was refused for the want of a right that charges do not need, so that it is no word on them.
+	LacksRight bool
+	Detail     string // what happened, in words safe for logs and the timeline's reason; never a body
 }
 
 // limited reports whether Stripe refused the call for coming too often, whatever it asked for. A lock is another matter.
 func (o Observation) limited() bool {
 	return o.Kind == ObservedRateLimited || o.HTTPStatus == 429 && o.Kind != ObservedLocked
+}
+
+// unreadable reports whether Stripe's records could not be read since it refuses our key for that, which only a person can mend.
+func (o Observation) unreadable() bool {
+	return o.Kind == ObservedNoRecords && (o.LacksRight || o.healthOfReading() == HealthRefused)
 }
 
 // Account is a Stripe account and its mode, as read from Stripe at start.

@@ -86,6 +86,7 @@ var policyClasses = []policyClass{
 	}},
 	{"listing: complete, none", byLook, func(o *Observation) { o.Kind = ObservedRecords }},
 	{"listing or read failed", []Action{ActionLook, ActionRetrieve}, func(o *Observation) { o.Kind = ObservedNoRecords }},
+	{"listing or read refused: 401, 403", []Action{ActionLook, ActionRetrieve}, func(o *Observation) { o.Kind, o.HTTPStatus = ObservedNoRecords, 403 }},
 	{"PaymentIntent: succeeded", byRead, func(o *Observation) { o.Kind, o.Object = ObservedObject, policyObject(StripeSucceeded) }},
 	{"PaymentIntent: processing", byRead, func(o *Observation) { o.Kind, o.Object = ObservedObject, policyObject(StripeProcessing) }},
 	{"PaymentIntent: canceled", byRead, func(o *Observation) { o.Kind, o.Object = ObservedObject, policyObject(StripeCanceled) }},

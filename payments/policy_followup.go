@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,8 +27,15 @@ var (
 		}},
 		{"5xx, time-out, cut off, garbage", nil, func(o *Observation) { o.Kind = ObservedUnclear }},
 	}
-	policyNotRead = policyClass{"listing or read failed", []Action{ActionRetrieve, ActionLookRefunds, ActionRetrieveRefund}, func(o *Observation) { o.Kind = ObservedNoRecords }}
+	policyReads   = []Action{ActionRetrieve, ActionLookRefunds, ActionRetrieveRefund}
+	policyNotRead = []policyClass{
+		{"listing or read failed", policyReads, func(o *Observation) { o.Kind = ObservedNoRecords }},
+		{"listing or read refused: 401, 403", policyReads, func(o *Observation) { o.Kind, o.HTTPStatus = ObservedNoRecords, 403 }},
+	}
 )
+
+// rows are the classes of the table, and those that every reading may show.
+func (f followUpPolicy) rows() []policyClass { return append(slices.Clip(f.classes), policyNotRead...) }
 
 // answers are the classes of any answer, for one call.
 func answers(to Action) []policyClass {
@@ -85,7 +93,7 @@ func followUpPolicies() []followUpPolicy {
 			shows("PaymentIntent: this amount was taken", captured(9900), ObservedObject, ActionRetrieve),
 			shows("PaymentIntent: another amount was taken", captured(500), ObservedObject, ActionRetrieve),
 			shows("PaymentIntent: canceled", canceled, ObservedObject, ActionRetrieve),
-			policyClass{"PaymentIntent: Stripe has none", []Action{ActionRetrieve}, func(o *Observation) { o.Kind = ObservedObject }}, policyNotRead)...),
+			policyClass{"PaymentIntent: Stripe has none", []Action{ActionRetrieve}, func(o *Observation) { o.Kind = ObservedObject }})...),
 			[]policyHistory{first(ActionCapture), last(ActionCapture), inDoubt(ActionRetrieve, ActionCapture), refused}},
 		{KindCancel, append([]policyClass{
 			shows("PaymentIntent: canceled", canceled, ObservedObject, ActionCancel, ActionRetrieve),
@@ -93,7 +101,7 @@ func followUpPolicies() []followUpPolicy {
 			shows("PaymentIntent: the money was taken", captured(9900), ObservedObject, ActionCancel, ActionRetrieve),
 			shows("PaymentIntent: processing", processing, ObservedObject, ActionCancel, ActionRetrieve),
 			{"PaymentIntent: Stripe has none", []Action{ActionCancel, ActionRetrieve}, func(o *Observation) { o.Kind = ObservedObject }},
-		}, append(answers(ActionCancel), policyNotRead)...),
+		}, answers(ActionCancel)...),
 			[]policyHistory{first(ActionCancel), last(ActionCancel), inDoubt(ActionRetrieve, ActionCancel)}},
 		{KindRefund, append([]policyClass{
 			refunds("2xx: succeeded", RefundSucceeded, ObservedRefund, ActionRefund),
@@ -104,11 +112,12 @@ func followUpPolicies() []followUpPolicy {
 			refunds("listing: one of ours", RefundSucceeded, ObservedRecords, ActionLookRefunds),
 			policyClass{"listing: several", []Action{ActionLookRefunds}, func(o *Observation) { o.Kind, o.Refunds = ObservedRecords, make([]Refund, 2) }},
 			policyClass{"listing: complete, none", []Action{ActionLookRefunds}, func(o *Observation) { o.Kind = ObservedRecords }},
+			policyClass{"listing: Stripe has no such PaymentIntent", []Action{ActionLookRefunds}, func(o *Observation) { o.Kind = ObservedObject }},
 			refunds("refund: succeeded", RefundSucceeded, ObservedRefund, ActionRetrieveRefund),
 			refunds("refund: pending", RefundPending, ObservedRefund, ActionRetrieveRefund),
 			refunds("refund: failed", RefundFailed, ObservedRefund, ActionRetrieveRefund),
 			refunds("refund: canceled", RefundCanceled, ObservedRefund, ActionRetrieveRefund),
-			policyClass{"refund: Stripe has none", []Action{ActionRetrieveRefund}, func(o *Observation) { o.Kind = ObservedRefund }}, policyNotRead)...),
+			policyClass{"refund: Stripe has none", []Action{ActionRetrieveRefund}, func(o *Observation) { o.Kind = ObservedRefund }})...),
 			[]policyHistory{
 				{"nothing sent before", []Action{ActionLookRefunds, ActionRefund}, false, func(p *Payment) { p.Status = StatusReceived }}, last(ActionRefund),
 				inDoubt(ActionLookRefunds, ActionRefund), {"in doubt, key replayed", []Action{ActionRefund}, true, policyDoubt(time.Hour, 0)},
@@ -223,7 +232,7 @@ func followUpMarkdown() string {
 			b.WriteString(" " + h.name + " |")
 		}
 		b.WriteString("\n|---|" + strings.Repeat("---|", len(f.histories)) + "\n")
-		for _, c := range f.classes {
+		for _, c := range f.rows() {
 			b.WriteString("| " + c.name + " |")
 			for _, h := range f.histories {
 				b.WriteString(" " + followUpCell(f.kind, c, h) + " |")

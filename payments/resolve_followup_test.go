@@ -107,7 +107,7 @@ func TestFollowUpPolicyIsWhole(t *testing.T) {
 	kinds := map[ObservationKind]bool{}
 	for _, f := range followUpPolicies() {
 		met := map[string]int{}
-		for _, c := range f.classes {
+		for _, c := range f.rows() {
 			var o Observation
 			c.show(&o)
 			kinds[o.Kind] = true

@@ -56,7 +56,7 @@ func (g *Gateway) keyAccount(x *exchange, stated string) (string, error) {
 // accounts at all needs nothing more.
 func (g *Gateway) connectedAccount(x *exchange) (string, error) {
 	if x.status == http.StatusForbidden {
-		if e, _ := decodeError(x.body); e.Code == "account_invalid" {
+		if e, _ := decodeError(x.body); e.Code == accountInvalid {
 			return "", g.subject.setting("connected account", fmt.Sprintf("%s is not reached by ONCEPAY_STRIPE_KEY (403 account_invalid); connect it to that key's account", g.connected))
 		}
 		return g.connected, nil

@@ -62,7 +62,7 @@ func (g *Gateway) observeCancel(p payments.Payment, x *exchange) payments.Observ
 	e, ok := decodeError(x.body)
 	kind := classify(x.status, e)
 	switch {
-	case ok && x.status == http.StatusNotFound && e.Code == "resource_missing":
+	case ok && x.status == http.StatusNotFound && e.Code == resourceMissing:
 		o.Kind, o.Detail, o.Failure = payments.ObservedObject, "Stripe knows no such PaymentIntent", g.failure(e)
 	case !ok || kind != payments.ObservedInvalid:
 		o = g.observeError(x, o, chargeRefused(p))

@@ -17,6 +17,12 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
+// Codes of Stripe's errors that say something of their own.
+const (
+	resourceMissing = "resource_missing" // there is no such object
+	accountInvalid  = "account_invalid"  // the key does not reach the account
+)
+
 var errNoIntent = errors.New("it is no PaymentIntent")
 
 // apiError is what we read of Stripe's error object. Its texts are as Stripe wrote them, until failure cleans them.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 	"time"
 
@@ -56,7 +55,7 @@ func (g *Gateway) lookInEvents(ctx context.Context, p payments.Payment, l listin
 
 // listEvents reads the events of the window to their end for everybody who has a seat.
 func (g *Gateway) listEvents(ctx context.Context, p payments.Payment, l listing, seats []*seat) payments.Observation {
-	o, _ := g.pages(ctx, pages{
+	o, e := g.pages(ctx, pages{
 		payment: p, path: eventsPath, query: l.at(g.clock.Now()).eventFields, decode: decodeEvents, most: g.pagesMax,
 		before: func() bool { seats = extend(seats); return len(seats) > 0 },
 		item: func(r record) {
@@ -68,9 +67,8 @@ func (g *Gateway) listEvents(ctx context.Context, p payments.Payment, l listing,
 	switch {
 	case o.Kind == payments.ObservedRecords:
 		o.Detail = "Stripe's records and events were read"
-	case o.HTTPStatus == http.StatusForbidden:
-		// The key charges well without this right, so that it says nothing of the key as such.
-		o = g.noRecords("the key may not read events (403), without which nobody can tell that a payment is not there; give it \"Events: Read\"")
+	case lacksRight(o, e):
+		o.LacksRight, o.Detail = true, "the key "+mayNotReadEvents
 		g.mayNotRead.Do(func() { g.log.Error("payments in doubt stay so: "+o.Detail, "account", g.account.ID) })
 	}
 	return o

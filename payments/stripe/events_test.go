@@ -175,7 +175,7 @@ func TestKeyThatMayNotReadEvents(t *testing.T) {
 	g := s.at(t, sentAt, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
 	for range 2 {
 		o := g.Look(t.Context(), inDoubt(), nil)
-		if o.Kind != payments.ObservedNoRecords || !strings.Contains(o.Detail, "give it \"Events: Read\"") {
+		if o.Kind != payments.ObservedNoRecords || !o.LacksRight || !strings.Contains(o.Detail, "give it \"Events: Read\"") {
 			t.Errorf("%+v", o)
 		}
 	}

@@ -27,7 +27,8 @@ type Gateway struct {
 	pagesMax    int
 	board       board // of look-ups that list a window's PaymentIntents
 	events      board // of look-ups that read a window's events
-	mayNotRead  sync.Once
+
+	mayNotRead, mayNotRefund sync.Once // what is said once
 }
 
 var _ payments.Gateway = (*Gateway)(nil)

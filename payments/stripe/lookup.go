@@ -63,7 +63,7 @@ func (g *Gateway) lookInList(ctx context.Context, p payments.Payment, l listing,
 	me := newSeat(p, progress)
 	if l.customer != "" {
 		o, e := g.list(ctx, p, l, []*seat{me})
-		if o.Kind != payments.ObservedNoRecords || e.Code != "resource_missing" {
+		if o.Kind != payments.ObservedNoRecords || e.Code != resourceMissing {
 			return me.result(o)
 		}
 		// Stripe knows no such customer, or none any more: the listing without it has the payment all the same.

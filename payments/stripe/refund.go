@@ -24,7 +24,8 @@ func (g *Gateway) observeRefund(p payments.Payment, x *exchange) payments.Observ
 	case !answered:
 		return o
 	case x.status < 200 || x.status > 299:
-		return g.observeError(x, o, refundRefused(p))
+		e, _ := decodeError(x.body)
+		return g.aboutRefunds(g.observeError(x, o, refundRefused(p)), e)
 	}
 	r, err := decodeRefund(x.body)
 	id, named := r.Metadata[MetadataPayment]
@@ -61,10 +62,10 @@ func (g *Gateway) RetrieveRefund(ctx context.Context, p payments.Payment, refund
 	g.do(ctx, x)
 	o, e, ok := g.readable(p, x)
 	if !ok {
-		if x.status == http.StatusNotFound && e.Code == "resource_missing" {
+		if x.status == http.StatusNotFound && e.Code == resourceMissing {
 			o.Kind, o.Detail = payments.ObservedRefund, "Stripe knows no such refund"
 		}
-		return o
+		return g.aboutRefunds(o, e)
 	}
 	r, err := decodeRefund(x.body)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -214,20 +215,22 @@ func TestLookRefundsProvesNothingByHalves(t *testing.T) {
 	ours := refundJSON(p, "succeeded")
 	page := func(items ...string) string { return reply(200, listJSON(true, items...)) }
 	for name, answers := range map[string][]string{
-		"500 on the second":   {page(ours), reply(500, errorJSON("api_error", "", ""))},
-		"cut off":             {page(ours), reply(200, listJSON(false))[:120]},
-		"no list":             {reply(200, "{}")},
-		"no has_more":         {reply(200, `{"object":"list","data":[]}`)},
-		"in circles":          {page(ours), page(ours)},
-		"more after nothing":  {page()},
-		"no refund in it":     {reply(200, listJSON(false, intentJSON(testPayment(), "succeeded")))},
-		"hidden metadata":     {reply(200, listJSON(false, `{"id":"re_1","object":"refund"}`))},
-		"ours, unreadable":    {reply(200, listJSON(false, strings.Replace(ours, `"amount":2500`, `"amount":"x"`, 1)))},
-		"403":                 {reply(403, errorJSON("invalid_request_error", "", ""))},
-		"404":                 {reply(404, errorJSON("invalid_request_error", "resource_missing", ""))},
-		"429":                 {reply(429, errorJSON("invalid_request_error", "rate_limit", ""))},
-		"nothing":             {""},
-		"an error with a 200": {reply(200, errorJSON("api_error", "", ""))},
+		"500 on the second":    {page(ours), reply(500, errorJSON("api_error", "", ""))},
+		"cut off":              {page(ours), reply(200, listJSON(false))[:120]},
+		"no list":              {reply(200, "{}")},
+		"no has_more":          {reply(200, `{"object":"list","data":[]}`)},
+		"in circles":           {page(ours), page(ours)},
+		"more after nothing":   {page()},
+		"no refund in it":      {reply(200, listJSON(false, intentJSON(testPayment(), "succeeded")))},
+		"hidden metadata":      {reply(200, listJSON(false, `{"id":"re_1","object":"refund"}`))},
+		"ours, unreadable":     {reply(200, listJSON(false, strings.Replace(ours, `"amount":2500`, `"amount":"x"`, 1)))},
+		"403":                  {reply(403, errorJSON("invalid_request_error", "", ""))},
+		"404 in HTML":          {reply(404, "<html>")},
+		"404 of another kind":  {reply(404, errorJSON("invalid_request_error", "", ""))},
+		"a page's refund gone": {page(ours), reply(400, errorJSON("invalid_request_error", "resource_missing", `,"param":"starting_after"`))},
+		"429":                  {reply(429, errorJSON("invalid_request_error", "rate_limit", ""))},
+		"nothing":              {""},
+		"an error with a 200":  {reply(200, errorJSON("api_error", "", ""))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -248,5 +251,57 @@ func TestLookRefundsProvesNothingByHalves(t *testing.T) {
 	want(t, g.LookRefunds(t.Context(), followUp(payments.KindRefund, func(p *payments.Payment) { p.StripeAccount = "acct_2" }), nil), payments.ObservedForeignAccount)
 	if s.bytes.Load() != 0 {
 		t.Error("bytes left")
+	}
+}
+
+// That Stripe knows no such PaymentIntent is told apart from an empty list, which would say that nothing was given back.
+func TestLookRefundsOfAPaymentIntentThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{
+		reply(404, errorJSON("invalid_request_error", "resource_missing", "")),
+		reply(400, errorJSON("invalid_request_error", "resource_missing", `,"param":"payment_intent"`)),
+	} {
+		s := newRawServer(t, raw(answer))
+		o := gatewayTo(t, options(s.url)).LookRefunds(t.Context(), followUp(payments.KindRefund), nil)
+		noSecrets(t, o)
+		want(t, o, payments.ObservedObject)
+		if o.Object != nil || o.Refunds != nil || o.Account != testAccount || !strings.Contains(o.Detail, "no such PaymentIntent") || o.Health() != payments.HealthGood {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// A key that may not have to do with refunds charges all the same: that is told once, and is no word on the account.
+func TestKeyThatLacksTheRightOfRefunds(t *testing.T) {
+	t.Parallel()
+	p := followUp(payments.KindRefund)
+	log := &lockedLog{}
+	right := reply(403, errorJSON("invalid_request_error", "", ""))
+	calls := map[string]func(*Gateway) payments.Observation{
+		"list":   func(g *Gateway) payments.Observation { return g.LookRefunds(t.Context(), p, nil) },
+		"read":   func(g *Gateway) payments.Observation { return g.RetrieveRefund(t.Context(), p, "re_3Test") },
+		"refund": func(g *Gateway) payments.Observation { return g.Refund(t.Context(), submission(p)) },
+	}
+	for name, call := range calls {
+		o := options(newRawServer(t, raw(right)).url)
+		o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		g := gatewayTo(t, o)
+		for range 2 {
+			seen := call(g)
+			noSecrets(t, seen)
+			if !seen.LacksRight || seen.HTTPStatus != 403 || seen.Health() != payments.HealthNothing || !strings.Contains(seen.Detail, `give it "Charges and Refunds: Write"`) {
+				t.Errorf("%s: health %q: %+v", name, seen.Health(), seen)
+			}
+		}
+		for other, answer := range map[string]string{
+			"401": reply(401, errorJSON("invalid_request_error", "", "")), "an account that is not reached": reply(403, errorJSON("invalid_request_error", "account_invalid", "")),
+		} {
+			if seen := call(gatewayTo(t, options(newRawServer(t, raw(answer)).url))); seen.LacksRight || seen.Health() != payments.HealthRefused {
+				t.Errorf("%s, %s: health %q: %+v", name, other, seen.Health(), seen)
+			}
+		}
+	}
+	if n := strings.Count(log.String(), "refunds wait"); n != len(calls) || strings.Contains(log.String(), testSecret) {
+		t.Errorf("%d gateways told it %d times: %s", len(calls), n, log)
 	}
 }

@@ -23,7 +23,7 @@ func (g *Gateway) Retrieve(ctx context.Context, p payments.Payment) payments.Obs
 	g.do(ctx, x)
 	o, e, ok := g.readable(p, x)
 	if !ok {
-		if x.status == http.StatusNotFound && e.Code == "resource_missing" {
+		if x.status == http.StatusNotFound && e.Code == resourceMissing {
 			o.Kind, o.Detail = payments.ObservedObject, "Stripe knows no such PaymentIntent"
 		}
 		return o

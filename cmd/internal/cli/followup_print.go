@@ -101,13 +101,16 @@ func operationsOf(list []payments.FollowUp) (lines [][2]string) {
 
 // followUpRemedy says what to do about an operation; "" where nothing is to be done.
 func followUpRemedy(f payments.FollowUp) string {
-	switch f.Status {
-	case payments.StatusUnknown:
-		return "wait: it may have been executed, and Stripe's records are read until they tell; never ask for it again under another key"
-	case payments.StatusPending:
-		return "nothing: Stripe carries it out, for days at times, and is asked until it has"
-	case payments.StatusNeedsReview:
+	word, _, _ := strings.Cut(f.Payment.Reason, ":")
+	switch remedy, ok := remedies[word]; {
+	case f.Status == payments.StatusNeedsReview:
 		return followUpReview(f) + ": `oncepay payments resolve " + f.ID.Format(f.Kind) + " --as STATUS --reason R`; what was asked of the payment after it waits for that"
+	case ok:
+		return remedy
+	case f.Status == payments.StatusUnknown:
+		return "wait: it may have been executed, and Stripe's records are read until they tell; never ask for it again under another key"
+	case f.Status == payments.StatusPending:
+		return "nothing: Stripe carries it out, for days at times, and is asked until it has"
 	}
 	return remedyOf(f.Payment)
 }
@@ -117,7 +120,8 @@ var refundReviews = map[string]string{
 	payments.ReasonAbsent:          "Stripe's records show no such refund: resolve it as failed, and ask for another under another key",
 	payments.ReasonDisagrees:       "Stripe has a refund of it that is not what was asked for: see there what was given back; resolve it as succeeded if that is all of its amount, as failed if it is nothing",
 	payments.ReasonSeveralRefunds:  "Stripe has several refunds of it: find out who made the other, and resolve it as succeeded if its amount was given back",
-	payments.ReasonMissingAtStripe: "Stripe named a refund before and does not show it now: check the account and the key, then resolve it as unknown, which looks again",
+	payments.ReasonMissingAtStripe: "Stripe does not show a refund that it named before, or does not know the PaymentIntent below: check the account, the key and that PaymentIntent, then resolve it as " +
+		"unknown, which looks again; as failed if nothing was given back",
 }
 
 // followUpReview says what to look at before an operation that waits for a person is resolved.

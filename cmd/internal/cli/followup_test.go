@@ -99,7 +99,17 @@ func TestFollowUpInWords(t *testing.T) {
 			t.Errorf("%s: %q", status, got)
 		}
 	}
-	refund.Status, refund.Payment.Reason = payments.StatusNeedsReview, payments.ReasonSeveralRefunds
+	refund.Payment.Reason = payments.ReasonAuthentication
+	for _, refund.Status = range []payments.Status{payments.StatusWaiting, payments.StatusUnknown, payments.StatusPending} {
+		if got := followUpRemedy(refund); !strings.Contains(got, "stripe_rights") {
+			t.Errorf("%s, refused by Stripe: %q", refund.Status, got)
+		}
+	}
+	refund.Status, refund.Payment.Reason = payments.StatusNeedsReview, payments.ReasonMissingAtStripe
+	if got := followUpRemedy(refund); !strings.Contains(got, "does not know the PaymentIntent") || !strings.Contains(got, "as failed if nothing was given back") {
+		t.Errorf("%q", got)
+	}
+	refund.Payment.Reason = payments.ReasonSeveralRefunds
 	if got := followUpRemedy(refund); !strings.Contains(got, "several refunds") || !strings.Contains(got, "`oncepay payments resolve "+id+" --as STATUS") {
 		t.Errorf("%q", got)
 	}

@@ -12,7 +12,7 @@ import (
 var remedies = map[string]string{
 	payments.ReasonAccountUnknown: "its tenant's Stripe account cannot be used: `oncepay doctor` says why (stripe_tenants), and so does the workers' log",
 	payments.ReasonAccountChanged: "connect the Stripe account that it began with, shown below: `oncepay doctor` says which is connected (stripe_account, stripe_tenants)",
-	payments.ReasonAuthentication: "Stripe refuses the key: check ONCEPAY_STRIPE_KEY, or the tenant's own (`oncepay tenants list`)",
+	payments.ReasonAuthentication: "Stripe refuses the key, or a right that it lacks: check ONCEPAY_STRIPE_KEY, or the tenant's own (`oncepay tenants list`); `oncepay doctor` says which right (stripe_rights)",
 	payments.ReasonCancelling:     "nothing: it was declined, and its PaymentIntent is being cancelled so that nobody can still confirm it",
 	payments.ReasonReplayed:       "nothing: an operator took it up again; `oncepay audit --target` its dead letter says who",
 	payments.ReasonRewound:        "nothing: the database was restored, and what was sent since is being looked up at Stripe",

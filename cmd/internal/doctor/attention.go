@@ -21,7 +21,7 @@ func checkAttention(ctx context.Context, x *examination) verdict {
 		if counts, err = countBy(ctx, tx, `SELECT status, count(*) FROM payments WHERE status = ANY ($1) GROUP BY status`, states); err != nil {
 			return err
 		}
-		held, err = countBy(ctx, tx, `SELECT reason, count(*) FROM payments WHERE status IN ('waiting', 'unknown') AND reason = ANY ($1) GROUP BY reason`, heldReasons)
+		held, err = countBy(ctx, tx, `SELECT reason, count(*) FROM payments WHERE status IN ('waiting', 'unknown', 'pending') AND reason = ANY ($1) GROUP BY reason`, heldReasons)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func judgeAttention(counts, held map[string]int, letters int, states []string) v
 		for _, reason := range slices.Sorted(maps.Keys(held)) {
 			shown = append(shown, fmt.Sprintf("%d %s", held[reason], reason))
 		}
-		return warn("look at the keys of the installation and of tenants, their accounts, and what the keys may do at Stripe (create and read PaymentIntents); "+
+		return warn("look at the keys of the installation and of tenants, their accounts, and what the keys may do at Stripe (stripe_rights; create and read PaymentIntents, and refunds); "+
 			"the workers' log and `oncepay payments show` say more", "payments that Stripe is not asked for, or refuses for want of rights: %s; %s", strings.Join(shown, ", "), stand)
 	}
 	if len(counts) == 0 && letters == 0 {

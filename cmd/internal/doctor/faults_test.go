@@ -156,6 +156,8 @@ func testAttention(t *testing.T, s *services) {
 	w.sql(payment("d", "waiting", "1 hour"), payment("e", "waiting", "1 hour"), payment("f", "waiting", "1 hour"),
 		`UPDATE payments SET reason = CASE idempotency_key WHEN 'd' THEN 'authentication' WHEN 'e' THEN 'rate_limited' ELSE 'account_unknown' END WHERE status = 'waiting'`)
 	w.expect(map[string]expectation{"attention": is(Warning, "1 account_unknown, 1 authentication", "may do at Stripe"), "review": is(Warning)})
+	w.sql(payment("g", "pending", "1 hour"), `UPDATE payments SET reason = 'account_changed' WHERE status = 'pending'`)
+	w.expect(map[string]expectation{"attention": is(Warning, "1 account_changed, 1 account_unknown, 1 authentication"), "review": is(Warning)})
 }
 
 // testPrivileges: a role that may read and nothing else is enough for every check but the one that says so; so none of them writes.

@@ -13,7 +13,7 @@ import (
 const rightsAtOnce = 8
 
 // checkRights reads one PaymentIntent and one event of every account, as look-ups read them all: a restricted key that charges well may be kept from them, and then
-// nothing that is in doubt is ever settled.
+// nothing that is in doubt is ever settled. It reads one refund, too: a shop that never refunds may do without, so that this is a warning.
 func checkRights(ctx context.Context, x *examination) verdict {
 	if x.accounts == nil {
 		return verdict{result: NotChecked, found: "not checked without ONCEPAY_STRIPE_KEY", remedy: "set ONCEPAY_STRIPE_KEY where workers run", cause: "stripe_account"}
@@ -25,18 +25,36 @@ func checkRights(ctx context.Context, x *examination) verdict {
 	}
 	x.ways.mu.Unlock()
 	slices.Sort(ways)
-	answers := make([]error, len(ways))
+	answers, ofRefunds := make([]error, len(ways)), make([]error, len(ways))
 	slots := make(chan struct{}, rightsAtOnce)
 	var asking sync.WaitGroup
 	for i, tenant := range ways {
 		asking.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			answers[i] = x.accounts.MayRead(ctx, tenant)
+			answers[i], ofRefunds[i] = x.accounts.MayRead(ctx, tenant), x.accounts.MayReadRefunds(ctx, tenant)
 		})
 	}
 	asking.Wait()
-	var refused, unread []string
+	refused, unread := x.sorted(answers)
+	noRefunds, more := x.sorted(ofRefunds)
+	unread = append(unread, more...)
+	const edit = "edit the restricted key in Stripe's dashboard (Developers, API keys), or use a secret key; until then "
+	switch {
+	case len(refused) > 0:
+		return bad(edit+"payments in doubt stay so", "%s", strings.Join(refused[:min(len(refused), listed)], " | "))
+	case len(unread) > 0:
+		return warn("look at why Stripe does not answer, and ask again", "what the keys may read could not be asked: %s", unread[0])
+	case len(noRefunds) > 0:
+		return warn(edit+"refunds wait; charges do not need it", "%s", strings.Join(noRefunds[:min(len(noRefunds), listed)], " | "))
+	case len(ways) == 1:
+		return good("the key may read PaymentIntents, events and refunds")
+	}
+	return good("PaymentIntents, events and refunds of %s may be read", count(len(ways), "account"))
+}
+
+// sorted are the answers that refuse a key, and those that tell nothing.
+func (x *examination) sorted(answers []error) (refused, unread []string) {
 	for _, err := range answers {
 		for _, one := range each(err) {
 			if payments.ErrorCode(one) == payments.CodeInvalid {
@@ -46,16 +64,7 @@ func checkRights(ctx context.Context, x *examination) verdict {
 			}
 		}
 	}
-	switch {
-	case len(refused) > 0:
-		return bad("edit the restricted key in Stripe's dashboard (Developers, API keys), or use a secret key; until then payments in doubt stay so", "%s",
-			strings.Join(refused[:min(len(refused), listed)], " | "))
-	case len(unread) > 0:
-		return warn("look at why Stripe does not answer, and ask again", "what the keys may read could not be asked: %s", unread[0])
-	case len(ways) == 1:
-		return good("the key may read PaymentIntents and events")
-	}
-	return good("PaymentIntents and events of %s may be read", count(len(ways), "account"))
+	return refused, unread
 }
 
 // each takes joined errors apart.
