@@ -187,7 +187,8 @@ type OutboxItem struct {
 // Outbox is what a relay empties. A store has one for events and dead letters and one for the intents of each lane, so that a stream that is full
 // holds up nobody else. Numbers of items are unique within one outbox.
 type Outbox interface {
-	// Pending returns items, oldest first, that nobody has been given within the hold; they are the caller's for that long.
+	// Pending returns items, oldest first, that nobody has been given within the hold; they are the caller's for that long. There are fewer than limit
+	// only if there are no more; a store that keeps several items together may return some more.
 	Pending(ctx context.Context, limit int, hold time.Duration) ([]OutboxItem, error)
 	// Sent deletes items that are stored in their stream.
 	Sent(ctx context.Context, ids []int64) error

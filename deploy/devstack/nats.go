@@ -17,6 +17,9 @@ import (
 // natsReady bounds one start, the recovery of the store included. A server that cannot start says so at once; one on a busy machine needs its time.
 const natsReady = 2 * time.Minute
 
+// portPatience is for how long a restarted server waits for its port.
+const portPatience = 10 * time.Second
+
 // NATSOptions says which NATS server to start; the zero value is one on a free
 // port with a temporary store and without monitoring.
 type NATSOptions struct {
@@ -186,7 +189,9 @@ func (n *NATS) stop() {
 	n.server = nil
 }
 
-// Restart ends the server if it runs and starts it on the same port and store.
+// Restart ends the server if it runs and starts it on the same port and store. A
+// child process that was forked meanwhile keeps a socket of the last one until it
+// has begun its program: the port is asked for again for a while.
 func (n *NATS) Restart() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -194,10 +199,15 @@ func (n *NATS) Restart() error {
 		return errors.New("nats: is closed")
 	}
 	n.stop()
-	if err := n.launch(); err != nil {
-		return fmt.Errorf("nats: %w", err)
+	for until := time.Now().Add(portPatience); ; {
+		err := n.launch()
+		if err == nil {
+			return nil
+		}
+		if !strings.Contains(err.Error(), "address already in use") || time.Now().After(until) {
+			return fmt.Errorf("nats: %w", err)
+		}
 	}
-	return nil
 }
 
 // Close ends the server and removes a temporary store. It may be called again.

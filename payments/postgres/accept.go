@@ -65,26 +65,39 @@ func (f *admitting) accepted(rows pgx.Rows, requestVersion int) error {
 	for rows.Next() {
 		var now time.Time
 		var tenants []string
-		var ids []byte
+		var ids [][]byte
 		var numbers []int64
 		if err := rows.Scan(&f.restored, &now, &tenants, &ids, &numbers); err != nil {
 			return err
 		}
-		var k key
-		if len(ids) != len(tenants)*len(k.id) || len(numbers) != len(tenants) {
-			return fmt.Errorf("%w: %d tenants, %d bytes of ids, %d numbers", errMapping, len(tenants), len(ids), len(numbers))
+		if len(ids) != len(tenants) || len(numbers) != len(tenants) {
+			return fmt.Errorf("%w: %d tenants, %d of their ids, %d numbers", errMapping, len(tenants), len(ids), len(numbers))
 		}
-		f.messages = make([]payments.OutboxItem, 0, len(numbers))
-		for i, number := range numbers {
-			k.tenant = tenants[i]
-			copy(k.id[:], ids[i*len(k.id):])
-			if err := f.takeUp(k, now, requestVersion, false, false); err != nil {
+		f.messages = make([]payments.OutboxItem, 0, len(f.first))
+		for i, row := range numbers {
+			if err := f.acceptedOf(tenants[i], ids[i], row, now, requestVersion); err != nil {
 				return err
 			}
-			a := f.first[k]
-			f.messages = append(f.messages, announcedItem(number, k.tenant, a.Lane, a.announced))
 		}
 	}
 	slices.SortFunc(f.messages, func(a, b payments.OutboxItem) int { return cmp.Compare(a.ID, b.ID) })
 	return rows.Err()
+}
+
+// acceptedOf takes up what one tenant got in, which one row of the outbox announces.
+func (f *admitting) acceptedOf(tenant string, ids []byte, row int64, now time.Time, requestVersion int) error {
+	k := key{tenant: tenant}
+	parts := len(ids) / len(k.id)
+	if parts*len(k.id) != len(ids) || parts == 0 || parts > partsMax {
+		return fmt.Errorf("%w: %d bytes of ids", errMapping, len(ids))
+	}
+	for part := range parts {
+		copy(k.id[:], ids[part*len(k.id):])
+		if err := f.takeUp(k, now, requestVersion, false, false); err != nil {
+			return err
+		}
+		a := f.first[k]
+		f.messages = append(f.messages, announcedItem(parcel{row, parts, part}, tenant, a.Lane, a.announced))
+	}
+	return nil
 }

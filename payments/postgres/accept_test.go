@@ -47,8 +47,8 @@ func TestAcceptMeetsARow(t *testing.T) {
 				t.Errorf("flush %d, request %d: %s, want %s (%v)", n, i, got, want, results[i].Err)
 			}
 		}
-		if rows := b.rows("payments"); rows != n+2 || b.rows("queue") != rows || b.rows("outbox_intents") != rows || len(b.sent.all()) != rows {
-			t.Errorf("flush %d: %d payments, %d tickets, %d in the outbox, %d handed on", n, rows, b.rows("queue"), b.rows("outbox_intents"), len(b.sent.all()))
+		if rows := b.rows("payments"); rows != n+2 || b.rows("queue") != rows || b.unpublished() != rows || len(b.sent.all()) != rows {
+			t.Errorf("flush %d: %d payments, %d tickets, %d in the outbox, %d handed on", n, rows, b.rows("queue"), b.unpublished(), len(b.sent.all()))
 		}
 		if until := b.meetsUntil.Load(); until <= b.wall().UnixNano() {
 			t.Errorf("flush %d: the next one expects nothing", n)
@@ -93,8 +93,8 @@ func TestAcceptersMeet(t *testing.T) {
 		for _, n := range stored {
 			sum += n
 		}
-		if want := (n + 1) * keys; sum != keys || b.rows("payments") != want || b.rows("queue") != want || b.rows("outbox_intents") != want || len(b.sent.all()) != want {
-			t.Fatalf("round %d: %d stored of %d keys; %d in the outbox, %d handed on", n, sum, keys, b.rows("outbox_intents"), len(b.sent.all()))
+		if want := (n + 1) * keys; sum != keys || b.rows("payments") != want || b.rows("queue") != want || b.unpublished() != want || len(b.sent.all()) != want {
+			t.Fatalf("round %d: %d stored of %d keys; %d in the outbox, %d handed on", n, sum, keys, b.unpublished(), len(b.sent.all()))
 		}
 	}
 }

@@ -147,7 +147,7 @@ func (a *batchAttempt) take(requestVersion int) error {
 		case ours:
 			p = c.fresh(a.now, requestVersion, false).payment
 			p.BatchID = a.key.id.Format(payments.KindBatch)
-			a.messages = append(a.messages, announcedItem(outbox, p.TenantID, p.Lane, c.announced))
+			a.messages = append(a.messages, announcedItem(alone(outbox), p.TenantID, p.Lane, c.announced))
 		case !met:
 			return errRowGone
 		}

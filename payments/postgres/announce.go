@@ -25,9 +25,9 @@ func announcement(i payments.Intent) ([]byte, error) {
 	return body, err
 }
 
-// announcedItem is the message of one row of outbox_intents.
-func announcedItem(outbox int64, tenant string, lane payments.Lane, body []byte) payments.OutboxItem {
-	return payments.OutboxItem{ID: outbox, Kind: payments.OutboxIntent, TenantID: tenant, Lane: lane, Body: body}
+// announcedItem is the message about one payment that a row of outbox_intents names.
+func announcedItem(p parcel, tenant string, lane payments.Lane, body []byte) payments.OutboxItem {
+	return payments.OutboxItem{ID: p.number(), Kind: payments.OutboxIntent, TenantID: tenant, Lane: lane, Body: body}
 }
 
 // announces says for each key whether its request is to be announced; nil: none is.
@@ -76,7 +76,7 @@ func (f *admitting) insertedAndAnnounced(rows pgx.Rows, requestVersion int) erro
 		if a == nil || !f.fresh[k] {
 			return fmt.Errorf("%w: an announcement of a row that was not inserted", errMapping)
 		}
-		f.messages = append(f.messages, announcedItem(number, k.tenant, a.Lane, a.announced))
+		f.messages = append(f.messages, announcedItem(alone(number), k.tenant, a.Lane, a.announced))
 	}
 	slices.SortFunc(f.messages, func(a, b payments.OutboxItem) int { return cmp.Compare(a.ID, b.ID) })
 	return rows.Err()
@@ -114,7 +114,7 @@ func (s *Store) queueAnnounce(b *pgx.Batch, f *admitting) {
 			if a == nil || !f.fresh[k] {
 				return fmt.Errorf("%w: an announcement of a row that was not inserted", errMapping)
 			}
-			f.messages = append(f.messages, announcedItem(outbox, k.tenant, a.Lane, a.announced))
+			f.messages = append(f.messages, announcedItem(alone(outbox), k.tenant, a.Lane, a.announced))
 		}
 		return rows.Err()
 	})

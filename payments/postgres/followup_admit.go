@@ -151,7 +151,7 @@ func (s *Store) storeFollowUp(ctx context.Context, tx *transaction, a *followUpA
 				return err
 			}
 			if outbox > 0 {
-				messages = append(messages, announcedItem(outbox, k.tenant, a.Lane, a.announced))
+				messages = append(messages, announcedItem(alone(outbox), k.tenant, a.Lane, a.announced))
 			}
 		}
 		return rows.Err()

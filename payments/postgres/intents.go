@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/oncepay/oncepay/payments"
 )
 
@@ -17,7 +19,7 @@ type intents struct {
 // Intents returns the outbox of the lane's intents: those that Admit was to announce, and the children of batches.
 func (s *Store) Intents(lane payments.Lane) payments.Outbox { return intents{s, lane} }
 
-// Pending implements payments.Outbox, as the Store's own does for events.
+// Pending implements payments.Outbox, as the Store's own does for events; what was accepted together with the last of them comes beyond the limit.
 func (o intents) Pending(ctx context.Context, limit int, hold time.Duration) ([]payments.OutboxItem, error) {
 	limit = min(limit, pendingMax)
 	if limit <= 0 {
@@ -33,33 +35,40 @@ func (o intents) Pending(ctx context.Context, limit int, hold time.Duration) ([]
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var outbox int64
-			r, err := scanRow(rows, &outbox)
+			var row, parts, part int64
+			r, err := scanRow(rows, &row, &parts, &part)
 			if err != nil {
 				return err
 			}
 			body, err := announcement(r.payment.Intent)
 			if err != nil { // it was written once before it was stored
-				s.opts.Logger.Error("an intent in the outbox cannot be written", "outbox", outbox, "payment", r.payment.ID.String(), "error", err)
+				s.opts.Logger.Error("an intent in the outbox cannot be written", "outbox", row, "payment", r.payment.ID.String(), "error", err)
 				continue
 			}
-			items = append(items, announcedItem(outbox, r.payment.TenantID, r.payment.Lane, body))
+			items = append(items, announcedItem(parcel{row, int(parts), int(part)}, r.payment.TenantID, r.payment.Lane, body))
 		}
 		return rows.Err()
 	})
 	return items, err
 }
 
-// Sent implements payments.Outbox.
+// Sent implements payments.Outbox: a row goes once all its messages are stored.
 func (o intents) Sent(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	sorted := slices.Clone(ids)
-	slices.Sort(sorted)
+	whole, rows, parts := delivered(ids)
+	slices.Sort(whole)
 	return o.store.write(ctx, func(ctx context.Context) error {
-		_, err := o.store.pool.Exec(ctx, query("intents_sent"), int16(o.lane), sorted)
-		return err
+		b := &pgx.Batch{}
+		if len(whole) > 0 {
+			b.Queue(query("intents_sent"), int16(o.lane), whole)
+		}
+		if len(rows) > 0 {
+			b.Queue(query("intents_sent_in_part"), int16(o.lane), rows, parts)
+			b.Queue(query("intents_all_sent"), int16(o.lane), rows)
+		}
+		return o.store.pool.SendBatch(ctx, b).Close()
 	})
 }
 

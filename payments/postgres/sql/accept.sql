@@ -1,6 +1,6 @@
 -- Without its ON CONFLICT it is accept_new. As admit_announced.sql where every request is to be published and none asks for a token, which is what comes in over HTTP: tickets and outbox are
--- filled from what was inserted, and the answer is one row: the store's time, and of what is new tenants, ids (16 bytes each) and numbers in the
--- outbox. While a rewind has found anything at Stripe nothing is inserted, and the first column says so: such a payment may begin as another.
+-- filled from what was inserted, one row of the outbox for each tenant, and the answer is one row: the store's time, and of those tenants, ids (16
+-- bytes each) and numbers in the outbox. While a rewind has found anything at Stripe nothing is inserted, and the first column says so: such a payment may begin as another.
 WITH asked AS (
     SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::bytea[]), (SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::int2[]), (SELECT $6::bytea[]), (SELECT $7::bigint[]), (SELECT $8::text[]), (SELECT $9::text[]),
         (SELECT $10::bool[]), (SELECT $11::text[]), (SELECT $12::text[]), (SELECT $13::text[]), (SELECT $14::timestamptz[]))
@@ -23,7 +23,7 @@ ticket AS (
 ),
 announced AS (
     INSERT INTO outbox_intents (lane, tenant_id, payment_id, hold_until)
-    SELECT lane, tenant_id, id, created_at + $18::bigint * interval '1 microsecond' FROM stored
+    SELECT lane, tenant_id, string_agg(id, ''::bytea), min(created_at) + $18::bigint * interval '1 microsecond' FROM stored GROUP BY lane, tenant_id
     RETURNING id, tenant_id, payment_id
 )
-SELECT (SELECT found FROM rewound), (SELECT now FROM clock), array_agg(tenant_id), string_agg(payment_id, ''::bytea), array_agg(id) FROM announced
+SELECT (SELECT found FROM rewound), (SELECT now FROM clock), array_agg(tenant_id), array_agg(payment_id), array_agg(id) FROM announced
