@@ -48,6 +48,16 @@ func (w *Worker) storeFollowUp(ctx context.Context, r payments.FollowUpRequest) 
 	return w.Processor.FollowUps.AdmitFollowUp(ctx, r)
 }
 
+// goOn looks for tickets at once when a follow-up has ended: the next of its payment is due then, on either lane. Otherwise each would wait for a
+// PollInterval, and a hundred refunds of one payment for a hundred of them.
+func (w *Worker) goOn(s payments.Settlement) {
+	if p := s.Recorded.Payment; s.Err == nil && p.Kind.FollowUp() && !p.Status.HasTicket() {
+		for _, d := range w.dues {
+			d.wakeUp()
+		}
+	}
+}
+
 // whyRefused names the member that a follow-up was not accepted for, and says why.
 func whyRefused(a payments.FollowUpAdmission) string {
 	if a.Verdict == payments.VerdictAmountExceeds {

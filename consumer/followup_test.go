@@ -118,6 +118,31 @@ func received() payments.FollowUp {
 	return payments.FollowUp{Payment: payments.Payment{Status: payments.StatusReceived}}
 }
 
+// TestEndOfFollowUpWakes: what waited for a follow-up is looked for at once when that has ended, on both lanes.
+func TestEndOfFollowUpWakes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kind   payments.Kind
+		status payments.Status
+		err    error
+		wakes  bool
+	}{
+		"refunded":       {payments.KindRefund, payments.StatusSucceeded, nil, true},
+		"canceled":       {payments.KindCancel, payments.StatusRejected, nil, true},
+		"still in doubt": {payments.KindRefund, payments.StatusUnknown, nil, false},
+		"not recorded":   {payments.KindCapture, payments.StatusSucceeded, errAway, false},
+		"a charge":       {payments.KindCharge, payments.StatusSucceeded, nil, false},
+	} {
+		r := newRig(t)
+		r.goOn(payments.Settlement{Recorded: payments.Recorded{Payment: payments.Payment{Intent: payments.Intent{Kind: c.kind}, Status: c.status}}, Err: c.err})
+		for _, d := range r.dues {
+			if len(d.wake) != 0 != c.wakes {
+				t.Errorf("%s: lane %s was woken %d times", name, d.lane, len(d.wake))
+			}
+		}
+	}
+}
+
 func TestInvalidFollowUpIsOnlyLookedUp(t *testing.T) {
 	t.Parallel()
 	f := &fakeFollowUps{answer: payments.FollowUpAdmission{Verdict: payments.VerdictRefused}}

@@ -198,6 +198,7 @@ func (w *Worker) settleWith(ctx context.Context, p *payments.Processor, c paymen
 	// without asking Stripe again.
 	s := p.Settle(ctx, w.records, c)
 	w.complete.settled(s)
+	w.goOn(s)
 	if s.Err != nil && !s.Lost {
 		w.noteStore(s.Err)
 		w.Log.Warn("an outcome could not be recorded; the ticket brings the payment back", "payment", c.Payment.ID.String(), "tenant", c.Payment.TenantID, "error", s.Err)
