@@ -62,11 +62,12 @@ func (o intents) Sent(ctx context.Context, ids []int64) error {
 	return o.store.write(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{}
 		if len(whole) > 0 {
-			b.Queue(query("intents_sent"), int16(o.lane), whole)
+			b.Queue(query("intents_sent"), int16(o.lane), whole, whole[0], whole[len(whole)-1])
 		}
 		if len(rows) > 0 {
-			b.Queue(query("intents_sent_in_part"), int16(o.lane), rows, parts)
-			b.Queue(query("intents_all_sent"), int16(o.lane), rows)
+			first, last := slices.Min(rows), slices.Max(rows)
+			b.Queue(query("intents_sent_in_part"), int16(o.lane), rows, parts, first, last)
+			b.Queue(query("intents_all_sent"), int16(o.lane), rows, first, last)
 		}
 		return o.store.pool.SendBatch(ctx, b).Close()
 	})

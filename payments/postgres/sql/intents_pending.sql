@@ -9,6 +9,7 @@ enough AS (SELECT id FROM (SELECT id, sum(parts) OVER (ORDER BY id) - parts AS e
 held AS (
     UPDATE outbox_intents o SET hold_until = clock.now + $3::bigint * interval '1 microsecond'
     FROM enough, clock WHERE o.lane = $1::int2 AND o.id = enough.id
+        AND o.id BETWEEN (SELECT min(id) FROM enough) AND (SELECT max(id) FROM enough) -- as in intents_sent.sql
     RETURNING o.id, o.tenant_id, o.payment_id, o.sent
 ),
 part AS (
