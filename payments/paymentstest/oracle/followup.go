@@ -40,6 +40,7 @@ type Refund struct {
 
 // about are the follow-ups of one payment, as the three accounts have them.
 type about struct {
+	intent  Intent
 	asked   []FollowUp
 	rows    []Operation
 	refunds []Refund
@@ -56,6 +57,9 @@ func (v *Verdict) judgeFollowUps(r Run) {
 			all[customer] = &about{}
 		}
 		return all[customer]
+	}
+	for _, i := range r.Intents {
+		of(i.Money.Customer).intent = i
 	}
 	customers := map[string]string{}
 	for _, p := range r.Payments {
@@ -113,81 +117,148 @@ func (v *Verdict) followUp(f FollowUp, row Operation, stored, letter bool, custo
 	}
 }
 
-// refunds holds the refunds of one payment, by amount, against those that were asked for and those that are recorded.
+// refunds holds the refunds of one payment, by amount, against those that producers asked for and those that are recorded.
 func (v *Verdict) refunds(customer string, a *about) {
-	type count struct{ asked, recorded, made int }
-	amounts := map[int64]*count{}
-	at := func(amount int64) *count {
-		if amounts[amount] == nil {
-			amounts[amount] = &count{}
-		}
-		return amounts[amount]
-	}
-	var given, recorded, taken int64
-	pending := false
-	for _, o := range a.rows {
-		if o.Kind != payments.KindRefund {
-			continue
-		}
-		at(o.Amount).asked++ // that it was asked for at all is judged elsewhere
-		if o.Status == payments.StatusSucceeded || o.Status == payments.StatusPending {
-			at(o.Amount).recorded++
-		}
-		if o.Status == payments.StatusSucceeded {
-			recorded += o.Amount
-		}
-		pending = pending || o.Status == payments.StatusPending
-	}
-	for _, r := range a.refunds {
-		if !r.Failed {
-			at(r.Amount).made++
-			given += r.Amount
-		}
-	}
-	for _, c := range a.charges {
-		taken += c.Captured
-	}
-	for amount, n := range amounts {
+	c := countRefunds(a)
+	for amount, n := range c.amounts {
 		switch {
-		case n.made > n.asked && n.asked > 0:
-			v.find(&v.DoubleRefunds, "%d refunds of %d were made for %q, and %d were asked for", n.made, amount, customer, n.asked)
+		case c.excess > c.open && n.made > n.asked && n.asked+c.open > 0:
+			v.find(&v.DoubleRefunds, "%d refunds of %d were made for %q; %d were asked for, and %d of whatever was left", n.made, amount, customer, n.asked, c.open)
+		case c.excess > c.open && n.made > n.asked:
+			v.find(&v.Unattributed, "%d refunds of %d were made for %q, and nobody asked for that", n.made, amount, customer)
 		case n.made > n.recorded:
 			v.find(&v.Unattributed, "%d refunds of %d were made for %q, and %d are known", n.made, amount, customer, n.recorded)
 		case n.made < n.recorded:
 			v.find(&v.Misrecorded, "%d refunds of %d for %q are recorded as made, and %d were", n.recorded, amount, customer, n.made)
+		case n.made < n.due:
+			v.find(&v.Lost, "%d refunds of %d for %q were acknowledged, and %d were made", n.due, amount, customer, n.made)
 		}
 	}
-	if given > taken {
-		v.find(&v.DoubleRefunds, "%d were given back to %q, of whom %d were taken", given, customer, taken)
+	if c.made < c.due {
+		v.find(&v.Lost, "%d refunds for %q were acknowledged, and %d were made", c.due, customer, c.made)
 	}
-	if len(a.rows)+len(a.refunds) > 0 && (a.payment.Refunded != recorded || !pending && recorded != given) {
-		v.find(&v.Misrecorded, "the payment of %q says %d were refunded, its refunds say %d, and Stripe says %d", customer, a.payment.Refunded, recorded, given)
+	if c.given > a.taken() {
+		v.find(&v.DoubleRefunds, "%d were given back to %q, of whom %d were taken", c.given, customer, a.taken())
+	}
+	if c.emptied && c.given < a.taken() {
+		v.find(&v.Misrecorded, "all that was left was to be given back to %q, of whom %d were taken, and %d were given", customer, a.taken(), c.given)
+	}
+	if len(a.rows)+len(a.refunds) > 0 && (a.payment.Refunded != c.recorded || !c.pending && c.recorded != c.given) {
+		v.find(&v.Misrecorded, "the payment of %q says %d were refunded, its refunds say %d, and Stripe says %d", customer, a.payment.Refunded, c.recorded, c.given)
 	}
 }
 
-// taken holds what was captured, or canceled, of one payment against what we say of it.
-func (v *Verdict) taken(customer string, a *about) {
-	var captured, canceled bool
-	var amount, taken int64
+// refundCount is what was asked for, recorded and made of the refunds of one payment.
+type refundCount struct {
+	amounts map[int64]*struct{ asked, due, recorded, made int }
+	// due were acknowledged and can be made. open were asked for without an amount: they may be of any.
+	due, open, made int
+	excess          int   // refunds beyond those that were asked for with their amount
+	given, recorded int64 // money
+	pending         bool
+	emptied         bool // one of all that was left is recorded as made, and none has failed
+}
+
+func countRefunds(a *about) refundCount {
+	c := refundCount{amounts: map[int64]*struct{ asked, due, recorded, made int }{}}
+	at := func(amount int64) *struct{ asked, due, recorded, made int } {
+		if c.amounts[amount] == nil {
+			c.amounts[amount] = new(struct{ asked, due, recorded, made int })
+		}
+		return c.amounts[amount]
+	}
+	open := map[name]bool{}
+	for _, f := range a.asked {
+		if f.Kind != payments.KindRefund {
+			continue
+		}
+		due := 0
+		if f.Acknowledged && !f.Refused {
+			due = 1
+		}
+		c.due += due
+		if f.Amount == 0 {
+			c.open++
+			open[name{f.TenantID, f.Key}] = true
+			continue
+		}
+		at(f.Amount).asked++
+		at(f.Amount).due += due
+	}
+	failed := false
 	for _, o := range a.rows {
-		done := o.Status == payments.StatusSucceeded
-		captured, canceled = captured || done && o.Kind == payments.KindCapture, canceled || done && o.Kind == payments.KindCancel
-		if done && o.Kind == payments.KindCapture {
-			amount = o.Amount
+		if o.Kind != payments.KindRefund {
+			continue
+		}
+		switch o.Status {
+		case payments.StatusSucceeded:
+			at(o.Amount).recorded++
+			c.recorded += o.Amount
+			c.emptied = c.emptied || open[name{o.TenantID, o.Key}]
+		case payments.StatusPending:
+			at(o.Amount).recorded++
+			c.pending = true
+		default:
+			failed = true
 		}
 	}
-	for _, c := range a.charges {
-		taken += c.Captured
+	c.emptied = c.emptied && !failed
+	for _, r := range a.refunds {
+		if !r.Failed {
+			at(r.Amount).made++
+			c.made++
+			c.given += r.Amount
+		}
 	}
-	if len(a.rows) == 0 {
-		return
+	for _, n := range c.amounts {
+		c.excess += max(0, n.made-n.asked)
+	}
+	return c
+}
+
+// taken is how much Stripe took.
+func (a *about) taken() (amount int64) {
+	for _, c := range a.charges {
+		amount += c.Captured
+	}
+	return amount
+}
+
+// taken holds what was captured, or canceled, of one payment against what was asked for and what we say of it.
+func (v *Verdict) taken(customer string, a *about) {
+	captures, cancels, taken := 0, 0, a.taken()
+	var amount int64
+	for _, o := range a.rows {
+		switch {
+		case o.Status == payments.StatusSucceeded && o.Kind == payments.KindCapture:
+			captures, amount = captures+1, o.Amount
+		case o.Status == payments.StatusSucceeded && o.Kind == payments.KindCancel:
+			cancels++
+		}
 	}
 	switch {
-	case captured && (taken != amount || a.payment.Captured != amount || a.payment.Status != payments.StatusSucceeded):
+	case a.intent.Held && taken > 0 && !a.captureAsked(taken):
+		v.find(&v.Misrecorded, "Stripe took %d that was held for %q, and no capture of that was asked for", taken, customer)
+	case a.payment.Status == payments.StatusCanceled && cancels == 0 && !a.intent.Declines:
+		v.find(&v.Misrecorded, "the payment of %q is canceled, and no cancel of it succeeded", customer)
+	case captures > 1 || captures > 0 && cancels > 0:
+		v.find(&v.Misrecorded, "%d captures and %d cancels for %q succeeded", captures, cancels, customer)
+	case len(a.rows) == 0:
+	case captures > 0 && (taken != amount || a.payment.Captured != amount || a.payment.Status != payments.StatusSucceeded):
 		v.find(&v.Misrecorded, "a capture of %d for %q succeeded; the payment is %s with %d captured, and Stripe took %d", amount, customer, a.payment.Status, a.payment.Captured, taken)
-	case canceled && (taken > 0 || a.payment.Status != payments.StatusCanceled):
+	case cancels > 0 && (taken > 0 || a.payment.Status != payments.StatusCanceled):
 		v.find(&v.Misrecorded, "a cancel for %q succeeded; the payment is %s, and Stripe took %d", customer, a.payment.Status, taken)
 	case a.payment.Captured != taken:
 		v.find(&v.Misrecorded, "the payment of %q says %d were captured, and Stripe took %d", customer, a.payment.Captured, taken)
 	}
+}
+
+// captureAsked reports whether a capture of so much was asked for; one without an amount is of all that is held.
+func (a *about) captureAsked(amount int64) bool {
+	for _, f := range a.asked {
+		if f.Kind == payments.KindCapture && (f.Amount == amount || f.Amount == 0 && amount == a.payment.Amount) {
+			return true
+		}
+	}
+	return false
 }

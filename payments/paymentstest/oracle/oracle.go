@@ -29,6 +29,8 @@ type Intent struct {
 	Also  []Money
 	// Declines: Stripe refuses the payment method, so nothing may be charged.
 	Declines bool
+	// Held: its money is held, and only a capture takes it.
+	Held bool
 	// Refused: the message can never become a payment (it is malformed, or for a tenant that does not exist) and must be a dead letter.
 	Refused bool
 	// Acknowledged: at least one PubAck or 2xx came for it.
@@ -86,9 +88,9 @@ type Run struct {
 // Verdict counts what went wrong. A run is good when Good is true; Findings say what was found, one line each, the first 50.
 type Verdict struct {
 	DoubleCharges  int // charges beyond the first of an intent
-	DoubleRefunds  int // kinds of refunds of which more were made than asked for, and payments of which more was given back than taken
-	Unattributed   int // charges that no intent asked for, and refunds that nobody knows of
-	Lost           int // acknowledged, and in no payment and no dead letter
+	DoubleRefunds  int // amounts of which more refunds were made than asked for, and payments of which more was given back than taken
+	Unattributed   int // charges that no intent asked for, and refunds that nobody asked for or knows of
+	Lost           int // acknowledged, and in no payment and no dead letter; or a refund that was acknowledged and not made
 	Unsettled      int // payments that somebody must still act on
 	Misrecorded    int // charged and recorded otherwise, or recorded as charged and not charged
 	Silent         int // conflicts and refused messages without a dead letter
@@ -192,7 +194,9 @@ func (v *Verdict) account(i Intent, row Payment, stored bool, letters []payments
 		v.find(&v.Unsettled, "%s is still %s", id, row.Status)
 	case row.Status == payments.StatusSucceeded && taken == 0:
 		v.find(&v.Misrecorded, "%s is recorded as succeeded and was not charged", id)
-	case row.Status == payments.StatusCanceled && taken == 0: // what was held for it is let go
+	case row.Status == payments.StatusRequiresCapture && charges == 0:
+		v.find(&v.Misrecorded, "%s is recorded as held, and Stripe holds nothing for it", id)
+	case row.Status == payments.StatusCanceled && taken == 0: // what was held for it is let go; whether that was asked for is judged with the follow-ups
 	case row.Status != payments.StatusSucceeded && row.Status != payments.StatusRequiresCapture && charges > 0:
 		v.find(&v.Misrecorded, "%s was charged and is recorded as %s", id, row.Status)
 	case !i.Declines && !row.Status.Final() && row.Status != payments.StatusRequiresCapture && row.Status != payments.StatusPending:

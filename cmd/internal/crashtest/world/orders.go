@@ -22,7 +22,6 @@ type Order struct {
 	Metadata map[string]string
 	Lane     payments.Lane
 	Present  bool // its customer is there: the payment is on session
-	Held     bool // the money is held, and taken by a capture
 }
 
 // Order draws up an order whose customer nobody else has. Its metadata carry its name, for rules of the simulator to match.
