@@ -24,7 +24,7 @@ func readPayments(ctx context.Context, store *postgres.Store, run *oracle.Run) e
 		}
 		for _, pay := range page {
 			run.Payments = append(run.Payments, oracle.Payment{
-				ID: pay.ID.String(), TenantID: pay.TenantID, Key: pay.IdempotencyKey, Status: pay.Status,
+				ID: pay.ID.String(), TenantID: pay.TenantID, Key: pay.IdempotencyKey, Status: pay.Status, Captured: pay.AmountCaptured, Refunded: pay.AmountRefunded,
 				Money: oracle.Money{Amount: pay.Amount, Currency: pay.Currency, Customer: pay.Customer},
 			})
 		}

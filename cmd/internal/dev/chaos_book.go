@@ -17,7 +17,9 @@ type place struct {
 // book is what the producers know: what was acknowledged to them, and what they were answered that they must not be.
 type book struct {
 	mu           sync.Mutex
-	acknowledged map[int]bool // by intent
+	acknowledged map[int]bool    // by intent
+	asked        map[string]*ask // captures, cancels and refunds, by key
+	answered     map[string]bool // of them: those that were acknowledged
 	batches      map[string]bool
 	stored       map[place]*delivery // messages that must or may become dead letters
 	attempted    map[[32]byte]int    // messages, by the digest of their body, that may be stored beside those that are acknowledged
@@ -30,7 +32,7 @@ type book struct {
 }
 
 func newBook() *book {
-	return &book{acknowledged: map[int]bool{}, batches: map[string]bool{}, stored: map[place]*delivery{}, attempted: map[[32]byte]int{}}
+	return &book{acknowledged: map[int]bool{}, asked: map[string]*ask{}, answered: map[string]bool{}, batches: map[string]bool{}, stored: map[place]*delivery{}, attempted: map[[32]byte]int{}}
 }
 
 const bookFindingsMax = 20
@@ -55,6 +57,10 @@ func (b *book) accept(m *delivery, ack *jetstream.PubAck) {
 	} else {
 		b.requests++
 	}
+	if m.ask != nil {
+		b.answered[m.key] = true
+		return
+	}
 	again := len(m.intents) > 0
 	for _, i := range m.intents {
 		again = again && b.acknowledged[i]
@@ -65,6 +71,15 @@ func (b *book) accept(m *delivery, ack *jetstream.PubAck) {
 	}
 	if len(m.intents) > 1 {
 		b.batches[m.key] = true
+	}
+}
+
+// ask notes that something is about to be asked for.
+func (b *book) ask(a *ask) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a != nil {
+		b.asked[a.Key] = a
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -17,7 +18,7 @@ import (
 
 // judgeLetters wants one dead letter for each message that must become one, and none that nobody expects. It returns how many messages are lost.
 func (c *chaosRun) judgeLetters(e evidence, p *ChaosProof) (lost int) {
-	rows := map[string]oracle.Payment{}
+	rows, settled := map[string]oracle.Payment{}, e.settled()
 	for _, row := range e.Payments {
 		rows[row.Key] = row
 	}
@@ -30,7 +31,7 @@ func (c *chaosRun) judgeLetters(e evidence, p *ChaosProof) (lost int) {
 		found[at] = l
 		m := c.book.stored[at]
 		switch {
-		case givenUp(l) && rows[l.IdempotencyKey].Status.Settled():
+		case givenUp(l) && settled[l.IdempotencyKey]:
 			p.GivenUp++
 		case at.stream == "":
 			p.find("%s %s was given up as %s, and is %s after %d replays", l.TenantID, l.IdempotencyKey, l.Reason, l.State, l.Replays)
@@ -45,6 +46,9 @@ func (c *chaosRun) judgeLetters(e evidence, p *ChaosProof) (lost int) {
 	for at, m := range c.book.stored {
 		if m.money != nil && rows[m.key].Money == *m.money {
 			continue // it is the one that won
+		}
+		if _, stored := e.followUps[m.key]; m.ask != nil && stored {
+			continue // there was room for it
 		}
 		if _, ok := found[at]; !ok {
 			p.find("message %d of %s (%s) was acknowledged, and is no dead letter %s", at.sequence, at.stream, m.key, m.reason)
@@ -205,9 +209,12 @@ func (one deadCopy) unlike(l payments.DeadLetter) string {
 
 // judgeHolds wants that nothing was sent for payments that came while an operator had been told that everybody is held back.
 func (c *chaosRun) judgeHolds(ctx context.Context, e evidence, p *ChaosProof) error {
-	keys := map[string]string{}
+	keys, came := map[string]string{}, map[string]time.Time{}
 	for _, row := range e.Payments {
 		keys[payments.StripeKey(c.settings.Namespace, payments.KindCharge, demoTenant, row.Key)] = row.Key
+	}
+	for key, f := range e.followUps {
+		keys[payments.StripeKey(c.settings.Namespace, f.Kind, demoTenant, key)], came[key] = key, f.CreatedAt
 	}
 	for _, r := range e.ledger.Requests {
 		key := keys[r.IdempotencyKey]
@@ -218,12 +225,15 @@ func (c *chaosRun) judgeHolds(ctx context.Context, e evidence, p *ChaosProof) er
 			if r.At.Before(s.from) || r.At.After(s.to) {
 				continue
 			}
-			row, err := c.store.Find(ctx, demoTenant, payments.NewID(demoTenant, key))
-			if err != nil {
-				return err
+			if came[key].IsZero() {
+				row, err := c.store.Find(ctx, demoTenant, payments.NewID(demoTenant, key))
+				if err != nil {
+					return err
+				}
+				came[key] = row.CreatedAt
 			}
-			if row.CreatedAt.After(s.from) {
-				p.find("%s came at %s and was sent at %s, and all was held back from %s to %s", key, row.CreatedAt, r.At, s.from, s.to)
+			if came[key].After(s.from) {
+				p.find("%s came at %s and was sent at %s, and all was held back from %s to %s", key, came[key], r.At, s.from, s.to)
 			}
 		}
 	}

@@ -30,6 +30,7 @@ func (c *chaosRun) produceAll(ctx context.Context, began time.Time) {
 	for i, list := range c.work.nats {
 		all.Go(func() { c.produceNATS(ctx, began, i, list) })
 	}
+	all.Go(func() { c.followAll(ctx, began) })
 	for _, list := range c.work.http {
 		all.Go(func() { c.paced(ctx, began, list, c.request) })
 	}
@@ -118,7 +119,7 @@ func (c *chaosRun) publish(ctx context.Context, js jetstream.JetStream, m delive
 // request posts until it is accepted, or refused as it must be, at one door after the other.
 func (c *chaosRun) request(ctx context.Context, m *delivery) bool {
 	for door := m.door; ctx.Err() == nil; door++ {
-		status, answer, err := c.post(ctx, c.doors[door%len(c.doors)], m)
+		status, answer, err := c.exchange(ctx, http.MethodPost, c.doors[door%len(c.doors)], m)
 		switch {
 		case err != nil || status >= 500 || status == http.StatusTooManyRequests:
 			if err != nil {
@@ -126,7 +127,7 @@ func (c *chaosRun) request(ctx context.Context, m *delivery) bool {
 			}
 			pause(ctx, 50*time.Millisecond+rand.N(300*time.Millisecond))
 			continue
-		case m.refusal != "" && status >= 400 && answer.Code == m.refusal:
+		case m.refusal != "" && status >= 400 && answer.Code == m.refusal, m.may != "" && status >= 400 && answer.Code == m.may:
 			c.book.refuse()
 			return true
 		case m.refusal != "" || status >= 300:
@@ -151,8 +152,14 @@ func orAccepted(refusal string) string {
 
 // accepted notes a 2xx, which must name what was asked for.
 func (c *chaosRun) accepted(m *delivery, id string) {
-	want := payments.NewID(demoTenant, m.key)
-	if id != want.String() && id != want.Format(payments.KindBatch) {
+	kind := payments.KindCharge
+	switch {
+	case m.ask != nil:
+		kind = m.ask.Kind
+	case c.work.batches[m.key] != nil:
+		kind = payments.KindBatch
+	}
+	if want := payments.NewID(demoTenant, m.key).Format(kind); id != want {
 		c.book.find("%s was answered with %s, want %s", m.key, id, want)
 	}
 	c.book.accept(m, nil)
@@ -160,21 +167,24 @@ func (c *chaosRun) accepted(m *delivery, id string) {
 
 // answered is what is read of an answer.
 type answered struct {
-	ID   string `json:"id"`
-	Code string `json:"code"`
+	ID     string `json:"id"`
+	Code   string `json:"code"`
+	Status any    `json:"status"` // of a payment in words; of a problem a number
 }
 
-// post sends one request and reads its answer; an answer that breaks off is none.
-func (c *chaosRun) post(ctx context.Context, addr string, m *delivery) (status int, a answered, err error) {
+// exchange makes one request and reads its answer; an answer that breaks off is none.
+func (c *chaosRun) exchange(ctx context.Context, method, addr string, m *delivery) (status int, a answered, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chaosPatience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+m.path, bytes.NewReader(m.body))
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+addr+m.path, bytes.NewReader(m.body))
 	if err != nil {
 		return 0, a, err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.apiKey)
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Idempotency-Key", m.key)
+	if m.key != "" {
+		request.Header.Set("Idempotency-Key", m.key)
+	}
 	if m.prefer != "" {
 		request.Header.Set("Prefer", m.prefer)
 	}

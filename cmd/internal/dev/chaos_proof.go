@@ -26,13 +26,18 @@ type ChaosProof struct {
 	Unheard        int            `json:"unheard"` // attempts of which no answer came
 	Payments       int            `json:"payments"`
 	Outcomes       map[string]int `json:"outcomes"`
+	FollowUps      int            `json:"follow_ups"`        // captures, cancels and refunds that were asked for
+	FollowUpsKept  int            `json:"follow_ups_stored"` // of them; what was refused is not
+	Operations     map[string]int `json:"operations"`        // of these, by kind and status
 	StripeRequests int            `json:"stripe_requests"`
 	StripeRepeats  int            `json:"stripe_repeats"`
 	StripeCharges  int            `json:"stripe_charges"`
+	StripeRefunds  int            `json:"stripe_refunds"`
 	FaultsInjected int            `json:"faults_injected"` // by Stripe
 	Broken         map[string]int `json:"broken"`          // what was done to processes and links
 	LinksCut       int            `json:"connections_cut"`
 	DoubleCharges  int            `json:"double_charges"`
+	DoubleRefunds  int            `json:"double_refunds"`
 	Unattributed   int            `json:"unattributed"`
 	Lost           int            `json:"lost"`
 	DeadLetters    int            `json:"dead_letters"`
@@ -60,6 +65,7 @@ func (c *chaosRun) proof(e evidence, v oracle.Verdict) *ChaosProof {
 		Seed: c.o.Seed, Command: c.o.command(), Intents: len(e.Intents), Acknowledged: len(c.book.acknowledged), Messages: c.book.messages,
 		Requests: c.book.requests, Repeats: c.book.repeats, Refused: c.book.refused, Unheard: c.book.unheard, Payments: len(e.Payments), Outcomes: map[string]int{},
 		StripeRequests: e.summary.Requests, StripeRepeats: e.summary.Repeats, StripeCharges: e.summary.Charges, FaultsInjected: e.summary.FaultsInjected,
+		FollowUps: len(e.FollowUps), FollowUpsKept: len(e.Operations), Operations: e.operations(), StripeRefunds: len(e.Refunds), DoubleRefunds: v.DoubleRefunds,
 		Broken: map[string]int{}, DoubleCharges: v.DoubleCharges, Unattributed: v.Unattributed, Lost: v.Lost, DeadLetters: len(e.letters),
 		Replays: len(e.replays), Replayed: map[string]int{}, HeldBack: len(c.operated.spans),
 		DurationS: round(c.took.Seconds()), SettleS: round(c.rested.Seconds()), Findings: []string{},
@@ -93,6 +99,7 @@ func (c *chaosRun) proof(e evidence, v oracle.Verdict) *ChaosProof {
 var (
 	paymentID = regexp.MustCompile(`pay_[0-9a-f]{32}`)
 	chaosKey  = regexp.MustCompile(`(order-[0-9]{6}|batch-[0-9]{6}(::[0-9]+)?)`)
+	chaosAsk  = regexp.MustCompile(`(?:capture|cancel|refund)-([0-9]{6})-[0-9]+`)
 	chaosName = regexp.MustCompile(`cus_chaos([0-9]{6})`)
 )
 
@@ -100,7 +107,11 @@ var (
 func (c *chaosRun) offender(ctx context.Context, e evidence, findings []string) (key string, lines []string) {
 	for _, f := range findings {
 		var i int
-		if name := chaosName.FindStringSubmatch(f); name != nil {
+		name := chaosName.FindStringSubmatch(f)
+		if name == nil {
+			name = chaosAsk.FindStringSubmatch(f)
+		}
+		if name != nil {
 			if _, err := fmt.Sscan(name[1], &i); err == nil && i < len(e.Intents) {
 				key = e.Intents[i].Key
 			}
@@ -135,15 +146,31 @@ func (c *chaosRun) story(ctx context.Context, e evidence, key string) (lines []s
 	for _, t := range entries {
 		list = append(list, line{t.At.UnixNano(), fmt.Sprintf("%s  payment   %d %s %s %s", t.At.Format(clock), t.Sequence, t.Type, t.Status, t.Reason)})
 	}
-	charge := payments.StripeKey(c.settings.Namespace, payments.KindCharge, demoTenant, key)
-	cancel := payments.StripeKey(c.settings.Namespace, payments.KindCancel, demoTenant, key)
+	ours := map[string]bool{}
+	for _, kind := range []payments.Kind{payments.KindCharge, payments.KindCancel} {
+		ours[payments.StripeKey(c.settings.Namespace, kind, demoTenant, key)] = true
+	}
+	keys := map[string]bool{key: true}
+	for _, f := range e.followUps {
+		if f.PaymentID != id.String() {
+			continue
+		}
+		ours[payments.StripeKey(c.settings.Namespace, f.Kind, demoTenant, f.IdempotencyKey)], keys[f.IdempotencyKey] = true, true
+		entries, err := c.store.Timeline(ctx, demoTenant, f.ID)
+		if err != nil {
+			lines = append(lines, "the timeline of "+f.IdempotencyKey+": "+err.Error())
+		}
+		for _, t := range entries {
+			list = append(list, line{t.At.UnixNano(), fmt.Sprintf("%s  %s  %d %s %s of %d: %s", t.At.Format(clock), f.IdempotencyKey, t.Sequence, t.Type, t.Status, f.Amount, t.Reason)})
+		}
+	}
 	for _, r := range e.ledger.Requests {
-		if r.IdempotencyKey == charge || r.IdempotencyKey == cancel {
+		if ours[r.IdempotencyKey] {
 			list = append(list, line{r.At.UnixNano(), fmt.Sprintf("%s  Stripe    %s %s: %d %s %s", r.At.Format(clock), r.Method, r.Path, r.Status, r.Fault, r.PaymentIntent)})
 		}
 	}
 	for _, l := range e.letters {
-		if l.IdempotencyKey == key {
+		if keys[l.IdempotencyKey] {
 			list = append(list, line{l.FirstSeen.UnixNano(), fmt.Sprintf("%s  letter    %s %s of %s %d", l.FirstSeen.Format(clock), l.ID, l.Reason, l.Origin.Stream, l.Origin.Sequence)})
 			for _, i := range e.items[l.ID] {
 				list = append(list, line{i.FinishedAt.UnixNano(), fmt.Sprintf("%s  replayed  %s in %s: %s", i.FinishedAt.Format(clock), l.ID, i.ReplayID, i.Result)})
@@ -169,17 +196,19 @@ func (p *ChaosProof) Print(w io.Writer) {
 		fmt.Sprintf("  over HTTP       %6d requests accepted, %d refused", p.Requests, p.Refused),
 		fmt.Sprintf("  repeated        %6d, and %d attempts went unheard", p.Repeats, p.Unheard),
 		fmt.Sprintf("  stored          %6d payments: %s", p.Payments, counts(p.Outcomes)),
+		fmt.Sprintf("  followed up     %6d captures, cancels and refunds, %d stored: %s", p.FollowUps, p.FollowUpsKept, counts(p.Operations)),
 		fmt.Sprintf("  dead letters    %6d, %d of them given up and settled when replayed", p.DeadLetters, p.GivenUp),
 		fmt.Sprintf("  operators       %6d replays (%s), %d pauses", p.Replays, counts(p.Replayed), p.HeldBack),
 		fmt.Sprintf("  Stripe saw      %6d requests, %d repeats; %d faults injected", p.StripeRequests, p.StripeRepeats, p.FaultsInjected),
-		fmt.Sprintf("  Stripe charged  %6d", p.StripeCharges),
+		fmt.Sprintf("  Stripe charged  %6d, and refunded %d", p.StripeCharges, p.StripeRefunds),
 		fmt.Sprintf("  broken          %s", counts(p.Broken)),
 		fmt.Sprintf("  cut             %6d connections", p.LinksCut),
 		fmt.Sprintf("  took            %6.1f s, and %.1f s to come to rest", p.DurationS, p.SettleS),
 		"",
 		fmt.Sprintf("  double charges  %6d", p.DoubleCharges),
-		fmt.Sprintf("  unattributed    %6d charges that nobody asked for", p.Unattributed),
-		fmt.Sprintf("  lost            %6d acknowledged payments or messages", p.Lost),
+		fmt.Sprintf("  double refunds  %6d", p.DoubleRefunds),
+		fmt.Sprintf("  unattributed    %6d charges or refunds that nobody asked for", p.Unattributed),
+		fmt.Sprintf("  lost            %6d acknowledged payments, refunds or messages", p.Lost),
 		"",
 	}
 	for _, f := range p.Findings {
@@ -192,7 +221,7 @@ func (p *ChaosProof) Print(w io.Writer) {
 		}
 	}
 	if p.Holds {
-		lines = append(lines, "PROVED: every payment was charged once or has its visible refusal;", "        nothing was charged twice, and nothing is lost.")
+		lines = append(lines, "PROVED: every payment was charged once or has its visible refusal;", "        nothing was charged or refunded twice, and nothing is lost.")
 	} else {
 		lines = append(lines, "NOT PROVED: see the findings above. The same again:", "            "+p.Command)
 	}

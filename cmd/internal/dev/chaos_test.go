@@ -12,8 +12,8 @@ import (
 	"github.com/oncepay/oncepay/schema"
 )
 
-const chaosNumbers = "seed intents acknowledged messages_published requests_accepted repeats requests_refused unheard payments stripe_requests stripe_repeats " +
-	"stripe_charges faults_injected connections_cut double_charges unattributed lost dead_letters replays given_up held_back duration_s settle_s"
+const chaosNumbers = "seed intents acknowledged messages_published requests_accepted repeats requests_refused unheard payments follow_ups follow_ups_stored stripe_requests " +
+	"stripe_repeats stripe_charges stripe_refunds faults_injected connections_cut double_charges double_refunds unattributed lost dead_letters replays given_up held_back duration_s settle_s"
 
 // replay is how a run that failed is seen again.
 func replay(d map[string]any) string {
@@ -34,10 +34,10 @@ func TestChaos(t *testing.T) {
 		t.Fatalf("exit code %d: %s\n%s", code, replay(d), p.err.String())
 	}
 	numbers(t, d, chaosNumbers)
-	if d["double_charges"] != 0.0 || d["unattributed"] != 0.0 || d["lost"] != 0.0 {
+	if d["double_charges"] != 0.0 || d["double_refunds"] != 0.0 || d["unattributed"] != 0.0 || d["lost"] != 0.0 {
 		t.Error(replay(d))
 	}
-	if d["acknowledged"].(float64) < 50 || d["requests_accepted"].(float64) < 5 || len(d["broken"].(map[string]any)) == 0 {
+	if d["acknowledged"].(float64) < 50 || d["follow_ups_stored"].(float64) == 0 || d["requests_accepted"].(float64) < 5 || len(d["broken"].(map[string]any)) == 0 {
 		t.Errorf("it is too easy: %v", d)
 	}
 	if names := left(t, tmp); names != "" {
@@ -143,7 +143,7 @@ func TestChaosWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.random = nil
+		w.random, w.following = nil, nil
 		return w
 	}
 	w := draw(3)
@@ -160,6 +160,7 @@ func TestChaosWork(t *testing.T) {
 	if len(cards) != 4 || w.cancels() == 0 {
 		t.Errorf("%v, %d of them to be canceled: not every kind of card", cards, w.cancels())
 	}
+	mustFollow(t, w)
 	customers, ways := map[string]bool{}, map[string]int{}
 	asked := make([]int, len(w.intents))
 	for _, i := range w.intents {
@@ -195,6 +196,40 @@ func TestChaosWork(t *testing.T) {
 	}
 	for _, way := range []string{"nats false  false false", "nats false  true false", "nats true  false false", "nats false key_reused false false", "http false  false false",
 		"http false  false true", "http true  false false", "http false card_number_detected false false", "nats false undecodable false false"} {
+		if ways[way] == 0 {
+			t.Errorf("%q is not among %v", way, ways)
+		}
+	}
+}
+
+// mustFollow wants every kind of follow-up by every way, each about a payment that can be paid, and none under a key of another.
+func mustFollow(t *testing.T, w *chaosWork) {
+	t.Helper()
+	ways, keys := map[string]int{}, map[string]*ask{}
+	for _, p := range w.plans {
+		if w.intents[p.intent].Declines || len(w.intents[p.intent].Also) > 0 || p.at > time.Minute {
+			t.Errorf("the plan about %s at %s can come to nothing", w.intents[p.intent].Key, p.at)
+		}
+		for _, m := range slices.Concat(p.groups...) {
+			kind, _, _ := strings.Cut(m.key, "-")
+			ways[fmt.Sprintf("%s NATS %t, all %t, %s %s%s", kind, m.subject != "", m.ask == nil || m.ask.Amount == 0, p.want, m.may, m.refusal)]++
+			switch {
+			case (m.ask == nil) != (m.refusal != ""):
+				t.Errorf("%s must be refused, and is asked for", m.key)
+			case m.ask != nil && keys[m.key] != nil && keys[m.key] != m.ask || m.ask != nil && m.ask.Key != m.key:
+				t.Errorf("%s is asked for twice", m.key)
+			}
+			keys[m.key] = m.ask
+		}
+	}
+	for _, way := range []string{
+		"refund NATS true, all true, succeeded ", "refund NATS false, all true, succeeded ", "refund NATS true, all false, succeeded ", "refund NATS false, all false, succeeded ",
+		"refund NATS true, all false, succeeded amount_exceeds_available", "refund NATS false, all true, succeeded amount_exceeds_available",
+		"refund NATS true, all false, requires_capture amount_exceeds_available", "capture NATS true, all true, requires_capture ",
+		"capture NATS false, all false, requires_capture ", "capture NATS true, all false, requires_capture invalid_state",
+		"capture NATS false, all true, requires_capture amount_exceeds_available", "cancel NATS true, all true, requires_capture ",
+		"cancel NATS false, all true, requires_capture invalid_state", "cancel NATS false, all true,  invalid_state",
+	} {
 		if ways[way] == 0 {
 			t.Errorf("%q is not among %v", way, ways)
 		}

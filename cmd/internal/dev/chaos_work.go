@@ -28,20 +28,25 @@ type delivery struct {
 	door    int    // that it is sent to first
 	prefer  string
 	refusal string        // the code with which it must be refused
+	may     string        // or may be; over NATS it is a dead letter invalid then
+	ask     *ask          // what it asks for about a payment that is there
 	then    *delivery     // sent once this one has been accepted
 	money   *oracle.Money // of one side of a conflict
 }
 
 // chaosWork is all that producers send, drawn from a seed.
 type chaosWork struct {
-	random   *rand.Rand
-	subjects schema.Subjects
-	duration time.Duration
-	intents  []oracle.Intent
-	cards    []card           // of each intent
-	batches  map[string][]int // intents by key of their batch
-	nats     [natsProducers][]*delivery
-	http     [httpProducers][]*delivery
+	random *rand.Rand
+	// following is the source of what is asked for about payments: the payments of a seed are the same with it as without.
+	following *rand.Rand
+	subjects  schema.Subjects
+	duration  time.Duration
+	intents   []oracle.Intent
+	cards     []card           // of each intent
+	batches   map[string][]int // intents by key of their batch
+	nats      [natsProducers][]*delivery
+	http      [httpProducers][]*delivery
+	plans     []*plan // in the order of their times
 }
 
 // The mix of a run.
@@ -55,7 +60,7 @@ const (
 
 // newChaosWork draws n intents that are asked for within duration.
 func newChaosWork(seed uint64, n int, duration time.Duration, subjects schema.Subjects) (*chaosWork, error) {
-	w := &chaosWork{random: rand.New(rand.NewPCG(seed, 2)), subjects: subjects, duration: duration, batches: map[string][]int{}}
+	w := &chaosWork{random: rand.New(rand.NewPCG(seed, 2)), following: rand.New(rand.NewPCG(seed, 3)), subjects: subjects, duration: duration, batches: map[string][]int{}}
 	for len(w.intents) < n {
 		if err := w.draw(w.duration * time.Duration(len(w.intents)) / time.Duration(n)); err != nil {
 			return nil, err
@@ -70,6 +75,7 @@ func newChaosWork(seed uint64, n int, duration time.Duration, subjects schema.Su
 	for _, list := range slices.Concat(w.nats[:], w.http[:]) {
 		slices.SortStableFunc(list, byTime)
 	}
+	slices.SortStableFunc(w.plans, func(a, b *plan) int { return int(a.at - b.at) })
 	return w, nil
 }
 
@@ -83,6 +89,9 @@ func (w *chaosWork) draw(at time.Duration) error {
 	}
 	i := w.intent(fmt.Sprintf("order-%06d", len(w.intents)))
 	key := w.intents[i].Key
+	if err := w.follow(i, at); err != nil {
+		return err
+	}
 	body, err := schema.EncodeIntent(w.wire(i, key, w.intents[i].Money))
 	if err != nil {
 		return err
@@ -142,6 +151,7 @@ func (w *chaosWork) intent(key string) (index int) {
 	if intent.Declines {
 		c.method, c.onSession = declinedMethods[w.random.IntN(len(declinedMethods))], w.random.IntN(2) == 0
 	}
+	intent.Held = c.manual
 	w.intents, w.cards = append(w.intents, intent), append(w.cards, c)
 	return n
 }
@@ -160,6 +170,11 @@ func (w *chaosWork) cancels() (n int) {
 func (w *chaosWork) deliveries() (n int64) {
 	for _, list := range slices.Concat(w.nats[:], w.http[:]) {
 		n += int64(len(list))
+	}
+	for _, p := range w.plans {
+		for _, group := range p.groups {
+			n += int64(len(group))
+		}
 	}
 	return n
 }
@@ -219,7 +234,7 @@ func (w *chaosWork) batch(at time.Duration, overNATS bool) error {
 	var children []int
 	for n := range batchLeast + w.random.IntN(batchMost-batchLeast+1) {
 		i := w.intent(fmt.Sprintf("%s::%d", key, n))
-		w.cards[i].manual = false // the batch would be complete only when somebody captures it
+		w.cards[i].manual, w.intents[i].Held = false, false // the batch would be complete only when somebody captures it
 		children = append(children, i)
 		message.Payments = append(message.Payments, keyless(w.wire(i, key, w.intents[i].Money)))
 	}

@@ -66,12 +66,14 @@ func (v *Verdict) judgeFollowUps(r Run) {
 		customers[p.ID] = p.Customer
 		of(p.Customer).payment = p
 	}
-	asked := map[name]FollowUp{}
+	letters := map[name]bool{}
+	for _, d := range r.DeadLetters {
+		letters[name{d.TenantID, d.Key}] = true
+	}
+	asked, rows := map[name]FollowUp{}, map[name]Operation{}
 	for _, f := range r.FollowUps {
-		of(f.Customer).asked = append(of(f.Customer).asked, f)
 		asked[name{f.TenantID, f.Key}] = f
 	}
-	rows := map[name]Operation{}
 	for _, o := range r.Operations {
 		of(customers[o.Payment]).rows = append(of(customers[o.Payment]).rows, o)
 		rows[name{o.TenantID, o.Key}] = o
@@ -79,13 +81,11 @@ func (v *Verdict) judgeFollowUps(r Run) {
 			v.find(&v.Unattributed, "a %s that nobody asked for: %s %s", o.Kind, o.TenantID, o.Key)
 		}
 	}
-	letters := map[name]bool{}
-	for _, d := range r.DeadLetters {
-		letters[name{d.TenantID, d.Key}] = true
-	}
 	for n, f := range asked {
 		row, stored := rows[n]
 		v.followUp(f, row, stored, letters[n], customers[row.Payment])
+		f.Acknowledged = f.Acknowledged && (stored || !letters[n]) // what became a dead letter was not accepted
+		of(f.Customer).asked = append(of(f.Customer).asked, f)
 	}
 	for _, refund := range r.Refunds {
 		of(refund.Customer).refunds = append(of(refund.Customer).refunds, refund)
@@ -239,7 +239,7 @@ func (v *Verdict) taken(customer string, a *about) {
 	switch {
 	case a.intent.Held && taken > 0 && !a.captureAsked(taken):
 		v.find(&v.Misrecorded, "Stripe took %d that was held for %q, and no capture of that was asked for", taken, customer)
-	case a.payment.Status == payments.StatusCanceled && cancels == 0 && !a.intent.Declines:
+	case a.payment.Status == payments.StatusCanceled && cancels == 0 && !a.intent.Declines && !a.intent.LetGo:
 		v.find(&v.Misrecorded, "the payment of %q is canceled, and no cancel of it succeeded", customer)
 	case captures > 1 || captures > 0 && cancels > 0:
 		v.find(&v.Misrecorded, "%d captures and %d cancels for %q succeeded", captures, cancels, customer)

@@ -31,6 +31,8 @@ type Intent struct {
 	Declines bool
 	// Held: its money is held, and only a capture takes it.
 	Held bool
+	// LetGo: it may end canceled without a cancel that was asked for: by a person's word, or because its customer gave up.
+	LetGo bool
 	// Refused: the message can never become a payment (it is malformed, or for a tenant that does not exist) and must be a dead letter.
 	Refused bool
 	// Acknowledged: at least one PubAck or 2xx came for it.

@@ -92,6 +92,7 @@ func (c *crew) hire(mortal bool) *world.Worker {
 func (c *crew) draft(n int) {
 	for i := range n {
 		o := c.Order(fmt.Sprintf("order-%d", i))
+		o.LetGo = true
 		if i%2 == 1 {
 			o.Lane = payments.LaneBulk
 		}
