@@ -83,6 +83,13 @@ func (b *book) ask(a *ask) {
 	}
 }
 
+// knows reports whether an intent was acknowledged.
+func (b *book) knows(intent int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.acknowledged[intent]
+}
+
 // mute notes an attempt of which nothing was heard.
 func (b *book) mute(m *delivery) {
 	b.mu.Lock()

@@ -2,6 +2,7 @@ package dev
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -13,8 +14,11 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// plansAtOnce is how many plans are under way at most: most of the time each waits for its payment.
-const plansAtOnce = 128
+// Bounds of those who carry out plans.
+const (
+	plansAtOnce = 128              // most of the time each waits for its payment
+	unheardMax  = 10 * time.Second // for a payment that was acknowledged to nobody: it may be lost
+)
 
 // followAll carries out all plans, and returns when each is done, or when ctx ends.
 func (c *chaosRun) followAll(ctx context.Context, began time.Time) {
@@ -69,10 +73,12 @@ func (c *chaosRun) carryOut(ctx context.Context, js jetstream.JetStream, p *plan
 
 // awaitStanding reads a plan's payment until it stands as the plan wants it; false when it never will, for all that is known now.
 func (c *chaosRun) awaitStanding(ctx context.Context, p *plan) bool {
-	id := payments.NewID(demoTenant, c.work.intents[p.intent].Key).String()
+	id, began := payments.NewID(demoTenant, c.work.intents[p.intent].Key).String(), time.Now()
 	for door := p.intent; ctx.Err() == nil; door++ {
 		found, now, err := c.show(ctx, c.doors[door%len(c.doors)], id)
 		switch {
+		case err == nil && !found && !c.book.knows(p.intent) && time.Since(began) > unheardMax:
+			return false
 		case err != nil || !found:
 		case p.want == "" || now == p.want:
 			return true
@@ -86,9 +92,12 @@ func (c *chaosRun) awaitStanding(ctx context.Context, p *plan) bool {
 	return false
 }
 
-// show reads a payment over HTTP.
+// show reads a payment over HTTP: found is false when there is none.
 func (c *chaosRun) show(ctx context.Context, addr, id string) (found bool, now payments.Status, err error) {
 	status, a, err := c.exchange(ctx, http.MethodGet, addr, &delivery{path: "/v1/payments/" + id})
 	word, _ := a.Status.(string)
+	if err == nil && status != http.StatusOK && status != http.StatusNotFound {
+		err = fmt.Errorf("%s was answered %d", id, status)
+	}
 	return status == http.StatusOK, payments.Status(word), err
 }

@@ -16,6 +16,9 @@ func (a Account) wire() (findings []string) {
 		paths[payments.StripeKey(Namespace, payments.KindCancel, p.TenantID, p.IdempotencyKey)] = "/v1/payment_intents/" + p.StripePaymentIntent + "/cancel"
 	}
 	for _, f := range a.FollowUpRows {
+		if charge, err := payments.ParseID(f.PaymentID); err == nil { // its own row has none where its charge had none when it was accepted
+			f.StripePaymentIntent = a.Rows[charge].StripePaymentIntent
+		}
 		paths[payments.StripeKey(Namespace, f.Kind, f.TenantID, f.IdempotencyKey)] = stripePath(f)
 	}
 	bodies := map[string]string{}
