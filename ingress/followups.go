@@ -48,7 +48,7 @@ func (a *API) createFollowUp(c *call, kind payments.Kind) *problem {
 	}
 	now, p := a.awaitFollowUp(c, admission.FollowUp)
 	if p != nil {
-		return p
+		now = admission.FollowUp // it was accepted, which no failure to read it again may hide
 	}
 	status := http.StatusAccepted
 	if _, preferred := preferredWait(c.r.Header["Prefer"]); preferred && settled(now.Payment) {
@@ -93,10 +93,10 @@ func followUpProblem(a payments.FollowUpAdmission, refused *payments.ValidationE
 	return verdictProblem(a.Verdict, a.Differs, refused)
 }
 
-// awaitFollowUp is awaitPreferred for a follow-up. Those who wait are told of its row alone; what has moved is read again with what Stripe calls it.
+// awaitFollowUp is awaitPreferred for a follow-up. Those who wait are told of its row alone; a refund that has moved is read again with what Stripe calls it.
 func (a *API) awaitFollowUp(c *call, f payments.FollowUp) (payments.FollowUp, *problem) {
 	now := a.awaitPreferred(c, f.Payment)
-	if now.Sequence == f.Sequence && now.Status == f.Status {
+	if f.Kind != payments.KindRefund || now.Sequence == f.Sequence && now.Status == f.Status {
 		f.Payment = now
 		return f, nil
 	}

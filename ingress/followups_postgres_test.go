@@ -78,6 +78,7 @@ func TestRefundsOnPostgres(t *testing.T) {
 			t.Errorf("%s: %v", body, got.differs())
 		}
 	}
+	s.get("/v1/payments?idempotency_key=refund-1").is(t, "a refund's key among payments", 400, "invalid_request")
 	s.post("/v1/payments", "refund-1", goodBody).is(t, "a refund's key on a payment", 422, "idempotency_key_reused")
 	s.post("/v1/batches", "refund-1", goodBatch).is(t, "a refund's key on a batch", 422, "idempotency_key_reused")
 	s.post(target+"/refunds", "order-1", "").is(t, "a payment's key on a refund", 422, "idempotency_key_reused")

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -97,11 +98,35 @@ func (a *API) listPayments(c *call) *problem {
 	if err != nil {
 		return failed(err)
 	}
+	if request.IdempotencyKey != "" && len(page) == 0 {
+		if p := a.namesAnother(ctx, request); p != nil {
+			return p
+		}
+	}
 	list := schema.List[schema.Payment]{Data: make([]schema.Payment, len(page)), NextCursor: schema.Null(next)}
 	for i, found := range page {
 		list.Data[i] = document.Payment(found)
 	}
 	return c.w.document(http.StatusOK, list)
+}
+
+// namesAnother is the answer to whoever looks among payments for what a key of theirs names, and it names something else: that nothing is there would be
+// taken for leave to ask for it under another key.
+func (a *API) namesAnother(ctx context.Context, r payments.ListRequest) *problem {
+	id := payments.NewID(r.TenantID, r.IdempotencyKey)
+	found, err := a.cfg.FollowUpReader.FindFollowUp(ctx, r.TenantID, id)
+	kind, path := found.Kind, followUpPath(found)
+	if payments.ErrorCode(err) == payments.CodeNotFound {
+		_, err = a.cfg.Reader.Batch(ctx, r.TenantID, id)
+		kind, path = payments.KindBatch, "/v1/batches/"+id.Format(payments.KindBatch)
+	}
+	switch {
+	case payments.ErrorCode(err) == payments.CodeNotFound:
+		return nil
+	case err != nil:
+		return failed(err)
+	}
+	return invalid("idempotency_key", "names a "+string(kind)+" of yours, and no payment: it is at "+path)
 }
 
 // listBatches serves GET /v1/batches.

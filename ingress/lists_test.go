@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -69,6 +70,40 @@ func TestListPayments(t *testing.T) {
 	}
 	if !slices.Equal(all, []string{"order-0", "order-1", "order-2", "order-3", "order-4"}) {
 		t.Errorf("page by page: %v", all)
+	}
+}
+
+// A key names one request, whatever it asks for: whoever looks among payments for one that names something else is told where that is, since an empty page
+// would be taken for leave to ask for it again. Another tenant's key names nothing.
+func TestKeysOfOtherRequestsAmongPayments(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	charge, held := d.charged("order-1", payments.StatusSucceeded, 9900), d.charged("order-2", payments.StatusRequiresCapture, 0)
+	paths := map[string]string{"run": "/v1/batches/" + d.post("/v1/batches", "run", goodBatch).member("id").(string)}
+	for key, of := range map[string][2]string{"refund-1": {charge, "refunds"}, "capture-1": {held, "capture"}} {
+		paths[key] = d.ask(of[0], of[1], key, "").header.Get("Location")
+	}
+	for key, path := range paths {
+		got := d.get("/v1/payments?idempotency_key=" + key)
+		got.is(t, key, 400, "invalid_request")
+		if !slices.Equal(got.fields(), []string{"idempotency_key"}) || !strings.Contains(string(got.body), "it is at "+path) || d.get(path).member("idempotency_key") != key {
+			t.Errorf("%s: %s, want %s", key, got.body, path)
+		}
+		if got := d.get("/v1/payments?idempotency_key="+key, as(globexSecret)); string(got.body) != `{"data":[],"next_cursor":null}` {
+			t.Errorf("%s of another tenant: %d %s", key, got.status, got.body)
+		}
+	}
+	if got := d.get("/v1/payments?idempotency_key=order-1&status=failed"); string(got.body) != `{"data":[],"next_cursor":null}` {
+		t.Errorf("a payment that the other filter leaves out: %d %s", got.status, got.body)
+	}
+	for _, verb := range []string{"find_follow_up", "show_batch"} {
+		d.store.setBefore(func(_ context.Context, v string) error {
+			if v == verb {
+				return errAway
+			}
+			return nil
+		})
+		d.get("/v1/payments?idempotency_key=nothing").is(t, verb, 503, "unavailable")
 	}
 }
 

@@ -209,6 +209,7 @@ func (s *shop) batches() {
 	if keys, _ := s.get("/v1/payments?idempotency_key=run.000000::1").page(t); !slices.Equal(keys, []string{"run.000000::1"}) {
 		t.Errorf("%v", keys)
 	}
+	s.get("/v1/payments?idempotency_key=run.000000").is(t, "a batch's key among payments", 400, "invalid_request")
 	s.post("/v1/payments", "run.000000", goodBody).is(t, "a batch's key on a payment", 422, "idempotency_key_reused")
 	s.post("/v1/batches", "order-1", goodBatch).is(t, "a payment's key on a batch", 422, "idempotency_key_reused")
 	id := strings.TrimPrefix(target, "/v1/batches/bat_")
