@@ -53,6 +53,9 @@ type Decision struct {
 	// AmountCaptured is how much of the amount was taken, in minor units, 1 to the amount: for succeeded alone; 0: what Stripe has shown of that very
 	// PaymentIntent, else all of it.
 	AmountCaptured int64
+	// AmountRefunded is how much a refund has given back, in minor units, 1 to what was taken of its payment: for a refund as succeeded alone, and required
+	// where Stripe's refund has another amount; 0: all of the refund's own amount.
+	AmountRefunded int64
 }
 
 // Resolve says what a person's decision makes of a payment, or why it must not be: because it could charge twice, or lose a charge. waiting
@@ -83,6 +86,9 @@ func Resolve(p Payment, d Decision, op Operation, now time.Time) (Transition, er
 	}
 	if err := checkCaptured(p, d); err != nil {
 		return Transition{}, err
+	}
+	if d.AmountRefunded != 0 {
+		return Transition{}, &Error{Code: CodeInvalid, Field: "amount_refunded", Message: "is for refunds alone, which a payment is not: leave it out"}
 	}
 	t := Transition{Status: as, Reason: ReasonResolved + ": " + reason}
 	if d.PaymentIntent != "" {

@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -39,10 +40,17 @@ func resolveFollowUp(p Payment, d Decision, reason string) (Transition, error) {
 	case as == StatusSucceeded && (strings.HasPrefix(p.Reason, ReasonAbsent) || strings.HasPrefix(p.Reason, ReasonMissingAtStripe)):
 		return Transition{}, refused(p, as, "Stripe shows no such refund: resolve it as unknown to look again, or as failed")
 	}
+	if err := checkGivenBack(p, d); err != nil {
+		return Transition{}, err
+	}
 	t := Transition{Status: as, Reason: ReasonResolved + ": " + reason}
 	switch as {
 	case StatusSucceeded:
-		t.Target = givenBackAs(p)
+		amount := d.GivenBack(p)
+		if amount != p.Amount {
+			t.Reason = ReasonResolved + ": " + FormatAmount(amount, p.Currency) + " given back: " + reason
+		}
+		t.Target = givenBackAs(p, amount)
 	case StatusFailed:
 		t.Failure = p.Failure
 	case StatusUnknown:
@@ -53,12 +61,39 @@ func resolveFollowUp(p Payment, d Decision, reason string) (Transition, error) {
 	return t, nil
 }
 
+// GivenBack is how much of the refund's charge counts as given back by a decision that it succeeded.
+func (d Decision) GivenBack(refund Payment) int64 {
+	if d.AmountRefunded > 0 {
+		return d.AmountRefunded
+	}
+	return refund.Amount
+}
+
+// checkGivenBack says what is wrong with the amount of a decision about a follow-up. Where Stripe's refund has another amount than was asked for, ours is
+// known to be wrong, and only a person can say which is right.
+func checkGivenBack(p Payment, d Decision) error {
+	invalid := func(text string) error { return &Error{Code: CodeInvalid, Field: "amount_refunded", Message: text} }
+	switch {
+	case d.AmountRefunded == 0 && d.As == StatusSucceeded && p.Reason == disagrees("amount").Reason:
+		return invalid(fmt.Sprintf("is required: Stripe's refund has another amount than %d, which was asked for; say how much it gave back, in minor units, as Stripe's dashboard shows it", p.Amount))
+	case d.AmountRefunded == 0:
+		return nil
+	case p.Kind != KindRefund:
+		return invalid("is for refunds alone, which a " + string(p.Kind) + " is not: leave it out")
+	case d.As != StatusSucceeded:
+		return invalid("goes with succeeded alone: leave it out")
+	case d.AmountRefunded < 1:
+		return invalid("must be at least 1, in minor units: a refund that gave nothing back has failed")
+	}
+	return nil
+}
+
 // givenBackAs is givenBack on a person's word, which must fit what is known of the charge.
-func givenBackAs(refund Payment) TargetChange {
+func givenBackAs(refund Payment, amount int64) TargetChange {
 	return func(charge Payment) (Transition, error) {
-		if charge.Status != StatusSucceeded || charge.AmountRefunded+refund.Amount > charge.AmountCaptured {
-			return Transition{}, refused(refund, StatusSucceeded, "its amount is more than is known to have been taken of the payment and not given back")
+		if charge.Status != StatusSucceeded || amount > charge.AmountCaptured-charge.AmountRefunded {
+			return Transition{}, refused(refund, StatusSucceeded, "that is more than is known to have been taken of the payment and not given back")
 		}
-		return givenBack(refund.Amount)(charge)
+		return givenBack(amount)(charge)
 	}
 }

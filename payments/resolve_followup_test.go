@@ -17,7 +17,11 @@ func TestResolveFollowUpsExhaustively(t *testing.T) {
 				for _, doubt := range []bool{false, true} {
 					p := followUpHistories(kind)[0].p
 					p.Status, p.InDoubt, p.Reason, p.Failure = s, doubt, ReasonDisagrees+": amount", nil
-					tr, err := Resolve(p, Decision{As: as}, byJenny, testNow)
+					d := Decision{As: as}
+					if as == StatusSucceeded && kind == KindRefund {
+						d.AmountRefunded = 100
+					}
+					tr, err := Resolve(p, d, byJenny, testNow)
 					waits := s == StatusReceived || s == StatusWaiting
 					want := waits && as == StatusCanceled && !doubt ||
 						s == StatusNeedsReview && (as == StatusFailed || as == StatusCanceled || as == StatusUnknown || as == StatusSucceeded && kind == KindRefund)
@@ -66,6 +70,45 @@ func TestRefundIsResolvedWithinWhatWasTaken(t *testing.T) {
 	for _, d := range []Decision{{As: StatusFailed, PaymentIntent: "pi_1"}, {As: StatusFailed, AmountCaptured: 1}} {
 		if _, err := Resolve(p, d, byJenny, testNow); err == nil || !strings.Contains(err.Error(), "is for payments alone") {
 			t.Errorf("%+v: %v", d, err)
+		}
+	}
+	p.Reason = ReasonDisagrees + ": amount" // ours is known to be wrong
+	if _, err := Resolve(p, Decision{As: StatusSucceeded}, byJenny, testNow); err == nil || !strings.Contains(err.Error(), "amount_refunded: is required: Stripe's refund has another amount than 500") {
+		t.Errorf("an amount that Stripe contradicts is taken: %v", err)
+	}
+	charge = chargeIn(StatusSucceeded)
+	for _, reason := range []string{ReasonDisagrees + ": amount", ReasonSeveralRefunds, ReasonDisagrees + ": payment_intent", ReasonUnknownStatus} {
+		p.Reason = reason
+		tr, err := Resolve(p, Decision{As: StatusSucceeded, AmountRefunded: 300}, byJenny, testNow)
+		if err != nil || tr.Reason != ReasonResolved+": 3.00 USD given back: "+byJenny.Reason {
+			t.Fatalf("%s: %+v, %v", reason, tr, err)
+		}
+		if to, err := tr.Target(charge); err != nil || to.Refunded != 300 {
+			t.Errorf("%s: %+v, %v", reason, to, err)
+		}
+		all := Decision{As: StatusSucceeded, AmountRefunded: charge.AmountCaptured}
+		if tr, err = Resolve(p, all, byJenny, testNow); err != nil {
+			t.Fatal(err)
+		}
+		if to, err := tr.Target(charge); err != nil || to.Refunded != charge.AmountCaptured {
+			t.Errorf("%s, all: %+v, %v", reason, to, err)
+		}
+		all.AmountRefunded++
+		if tr, err = Resolve(p, all, byJenny, testNow); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tr.Target(charge); ErrorCode(err) != CodeInvalid {
+			t.Errorf("%s, more than was taken: %v", reason, err)
+		}
+	}
+	for _, d := range []Decision{{As: StatusFailed, AmountRefunded: 1}, {As: StatusUnknown, AmountRefunded: 1}, {As: StatusSucceeded, AmountRefunded: -1}} {
+		if _, err := Resolve(p, d, byJenny, testNow); err == nil || !strings.Contains(err.Error(), "amount_refunded: ") {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+	for _, other := range []Payment{{Intent: Intent{Kind: KindCapture}, Status: StatusNeedsReview}, {Intent: Intent{Kind: KindCharge}, Status: StatusNeedsReview, InDoubt: true}} {
+		if _, err := Resolve(other, Decision{As: StatusFailed, AmountRefunded: 1}, byJenny, testNow); err == nil || !strings.Contains(err.Error(), "amount_refunded: is for refunds alone") {
+			t.Errorf("%s: %v", other.Kind, err)
 		}
 	}
 	p.Owned, p.NextAttemptAt = true, testNow.Add(1)

@@ -47,7 +47,7 @@ func TestResolveARefund(t *testing.T) {
 	if c := b.takeUp("behind"); c.Payment.ID != behind.ID {
 		t.Errorf("next: %+v", c)
 	}
-	if got := b.actions("payments resolve"); len(got) != 1 || !strings.Contains(got[0], `"status":"succeeded"`) || strings.Contains(got[0], "amount_captured") {
+	if got := b.actions("payments resolve"); len(got) != 1 || !strings.Contains(got[0], `"status":"succeeded"`) || !strings.Contains(got[0], `"amount_refunded":4000`) || strings.Contains(got[0], "amount_captured") {
 		t.Errorf("audit: %q", got)
 	}
 	if _, err := b.Resolve(ctx, "acme", refund.ID, payments.Decision{As: payments.StatusFailed}, ada); payments.ErrorCode(err) != payments.CodeInvalid {
@@ -58,6 +58,32 @@ func TestResolveARefund(t *testing.T) {
 		!strings.Contains(body, `"stripe_refund":"re_`) || !strings.Contains(body, "oncepay.refund.succeeded") {
 		t.Errorf("the event: %s, %v", body, err)
 	}
+}
+
+// TestResolveARefundOfAnotherAmount: what Stripe gave back counts on the charge, and not what was asked for; what is left then can be refunded.
+func TestResolveARefundOfAnotherAmount(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	charge := b.taken("k")
+	refund, _ := b.reviewed(charge)
+	b.exec("UPDATE payments SET reason = $1 WHERE id = $2", payments.ReasonDisagrees+": amount", refund.ID[:])
+	for n, d := range []payments.Decision{{As: payments.StatusSucceeded}, {As: payments.StatusSucceeded, AmountRefunded: charge.AmountCaptured + 1}} {
+		if _, err := b.Resolve(ctx, "acme", refund.ID, d, ada); payments.ErrorCode(err) != payments.CodeInvalid {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+	if _, err := b.Resolve(ctx, "acme", refund.ID, payments.Decision{As: payments.StatusSucceeded, AmountRefunded: 2500}, ada); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := b.Find(ctx, "acme", charge.ID); err != nil || p.AmountRefunded != 2500 {
+		t.Errorf("the charge: %+v, %v", p, err)
+	}
+	if got := b.actions("payments resolve"); len(got) != 1 || !strings.Contains(got[0], `"amount_refunded":2500`) {
+		t.Errorf("audit: %q", got)
+	}
+	b.ask(asking(payments.KindRefund, charge, "rest", charge.AmountCaptured-2500-1000+1), payments.VerdictAmountExceeds) // 1000 are set aside
+	b.ask(asking(payments.KindRefund, charge, "rest", charge.AmountCaptured-2500-1000), payments.VerdictStored)
 }
 
 // TestResolveARefundOtherwise: nothing counts on the charge; while a rewind is running nobody decides.

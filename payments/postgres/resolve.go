@@ -65,8 +65,11 @@ func (s *Store) queueResolved(b *pgx.Batch, p payments.Payment, before payments.
 	became := map[string]any{"from": before, "status": p.Status}
 	if d.As == payments.StatusSucceeded {
 		became["stripe_payment_intent"] = p.StripePaymentIntent
-		if p.Kind == payments.KindCharge {
+		switch p.Kind {
+		case payments.KindCharge:
 			became["amount_captured"] = p.AmountCaptured
+		case payments.KindRefund:
+			became["amount_refunded"] = d.GivenBack(p)
 		}
 	}
 	result, _ := json.Marshal(became)

@@ -118,8 +118,8 @@ func followUpRemedy(f payments.FollowUp) string {
 // refundReviews say what to look at before a refund that waits for a person is resolved.
 var refundReviews = map[string]string{
 	payments.ReasonAbsent:          "Stripe's records show no such refund: resolve it as failed, and ask for another under another key",
-	payments.ReasonDisagrees:       "Stripe has a refund of it that is not what was asked for: see there what was given back; resolve it as succeeded if that is all of its amount, as failed if it is nothing",
-	payments.ReasonSeveralRefunds:  "Stripe has several refunds of it: find out who made the other, and resolve it as succeeded if its amount was given back",
+	payments.ReasonDisagrees:       "Stripe has a refund of it that is not what was asked for: see there what was given back; resolve it as succeeded, with that as --amount-refunded, or as failed if it is nothing",
+	payments.ReasonSeveralRefunds:  "Stripe has several refunds of it: find out who made the other, and resolve it as succeeded, with what they gave back in all as --amount-refunded",
 	payments.ReasonMissingAtStripe: "Stripe does not show a refund that it named before, or does not know the PaymentIntent below: check the account, the key and that PaymentIntent, then resolve it as " +
 		"unknown, which looks again; as failed if nothing was given back",
 }
@@ -137,10 +137,10 @@ func followUpReview(f payments.FollowUp) string {
 }
 
 // followUpComesTo says what a decision about an operation does, before it is made.
-func followUpComesTo(p payments.Payment, as payments.Status) string {
+func followUpComesTo(p payments.Payment, d payments.Decision) string {
 	switch {
-	case as == payments.StatusSucceeded:
-		return "for good, as executed: " + payments.FormatAmount(p.Amount, p.Currency) + " count as refunded of " + p.PaymentID + "; Stripe is not asked, your word stands"
+	case d.As == payments.StatusSucceeded:
+		return "for good, as executed: " + payments.FormatAmount(d.GivenBack(p), p.Currency) + " count as refunded of " + p.PaymentID + "; Stripe is not asked, your word stands"
 	case p.Kind == payments.KindRefund:
 		return "for good, as not executed: its amount can be refunded again under another key; Stripe is not asked, your word stands"
 	}

@@ -120,9 +120,13 @@ func TestFollowUpInWords(t *testing.T) {
 	for as, says := range map[payments.Status]string{
 		payments.StatusSucceeded: "5.00 USD count as refunded of " + charge.ID.String(), payments.StatusFailed: "its amount can be refunded again", payments.StatusUnknown: "records are read again",
 	} {
-		if got := comesTo(refund.Payment, payments.Transition{Status: as}); !strings.Contains(got, says) {
+		if got := comesTo(refund.Payment, payments.Transition{Status: as}, payments.Decision{As: as}); !strings.Contains(got, says) {
 			t.Errorf("%s: %q", as, got)
 		}
+	}
+	part := payments.Decision{As: payments.StatusSucceeded, AmountRefunded: 300}
+	if got := comesTo(refund.Payment, payments.Transition{Status: part.As}, part); !strings.Contains(got, "3.00 USD count as refunded") {
+		t.Errorf("another amount: %q", got)
 	}
 	refund.Status, refund.All = payments.StatusSucceeded, true
 	cancel := payments.FollowUp{Payment: payments.Payment{Intent: payments.Intent{Kind: payments.KindCancel, Currency: "usd"}, ID: payments.NewID("acme", "c"), Status: payments.StatusFailed}}

@@ -189,6 +189,24 @@ func TestResolveOfAPart(t *testing.T) {
 	}
 }
 
+// TestResolveOfAnotherRefund: how much a refund gave back is said where Stripe has another amount, and is shown before it is asked for.
+func TestResolveOfAnotherRefund(t *testing.T) {
+	t.Parallel()
+	charge, id := payments.NewID("acme", "order-1"), payments.NewID("acme", "refund-1")
+	f := &fakeOperators{payment: payments.Payment{
+		Intent: payments.Intent{TenantID: "acme", Kind: payments.KindRefund, PaymentID: charge.String(), Amount: 1000, Currency: "usd"}, ID: id,
+		Status: payments.StatusNeedsReview, Reason: payments.ReasonDisagrees + ": amount", InDoubt: true, StripePaymentIntent: "pi_1",
+	}}
+	line := []string{"payments", "resolve", id.Format(payments.KindRefund), "--as", "succeeded", "--reason", "seen there", "--actor", "ann"}
+	f.run(true, "", line...).says(t, exitFailed, "", "--amount-refunded: is required: Stripe's refund has another amount than 1000")
+	f.run(false, "", append(line, "--amount-refunded", "0")...).says(t, exitUsage, "", "--amount-refunded: must be at least 1")
+	f.run(true, "", append(line, "--amount-refunded", "1", "--as", "failed")...).says(t, exitFailed, "", "--amount-refunded: goes with succeeded alone")
+	f.run(true, "y\n", append(line, "--amount-refunded", "300")...).says(t, exitOK, " is succeeded", "3.00 USD count as refunded of "+charge.String())
+	if want := (payments.Decision{As: payments.StatusSucceeded, AmountRefunded: 300}); f.decision != want {
+		t.Errorf("%+v", f.decision)
+	}
+}
+
 // TestNobodyHasLooked: whoever ends a payment that was never looked for is told so, and where to look.
 func TestNobodyHasLooked(t *testing.T) {
 	t.Parallel()

@@ -34,8 +34,9 @@ records have been read to their end, and a person has to say what they mean. Wha
 twice or lose a charge is refused, with the reason.
 
 A refund (ref_…) that is needs_review is resolved as succeeded, when the money was given back at
-Stripe, and counts on its payment then; or as failed, canceled or unknown. A capture or a cancel
-(op_…) as unknown, which reads what became of its PaymentIntent; or as failed or canceled.`
+Stripe, and counts on its payment then, with its amount or --amount-refunded; or as failed,
+canceled or unknown. A capture or a cancel (op_…) as unknown, which reads what became of its
+PaymentIntent; or as failed or canceled.`
 
 // resolve is one call of payments resolve.
 type resolve struct {
@@ -63,8 +64,11 @@ func paymentsResolveCommand(s *shared) *cobra.Command {
 			if wrong := payments.CheckPaymentIntent(r.decision.PaymentIntent); c.Flags().Changed("payment-intent") && wrong != "" {
 				return &app.UsageError{Text: "--payment-intent: " + wrong}
 			}
-			if wrong := wrongAmount(c, r.decision.AmountCaptured); wrong != "" {
-				return &app.UsageError{Text: "--amount-captured: " + wrong}
+			if c.Flags().Changed("amount-captured") && r.decision.AmountCaptured < 1 { // 0 stands for none
+				return &app.UsageError{Text: "--amount-captured: must be at least 1, in minor units; what captured nothing has not succeeded"}
+			}
+			if c.Flags().Changed("amount-refunded") && r.decision.AmountRefunded < 1 {
+				return &app.UsageError{Text: "--amount-refunded: must be at least 1, in minor units; what gave nothing back has not succeeded"}
 			}
 			if c.Flags().Changed("tenant") && payments.CheckTenantID(r.tenant) != "" {
 				return &app.UsageError{Text: "--tenant: " + payments.CheckTenantID(r.tenant)}
@@ -79,18 +83,11 @@ func paymentsResolveCommand(s *shared) *cobra.Command {
 	c.Flags().StringVar(&as, "as", "", "what it is from now on (required)")
 	c.Flags().StringVar(&r.decision.PaymentIntent, "payment-intent", "", "what was charged at Stripe, pi_…; with --as succeeded, required while the payment shows none")
 	c.Flags().Int64Var(&r.decision.AmountCaptured, "amount-captured", 0, "how much was captured, in minor units as Stripe counts them; with --as succeeded; default all of it")
+	c.Flags().Int64Var(&r.decision.AmountRefunded, "amount-refunded", 0, "how much a refund gave back, in minor units; with --as succeeded, required where Stripe has another amount; default all of it")
 	c.Flags().StringVar(&r.reason, "reason", "", "why: what you saw at Stripe (required)")
 	c.Flags().StringVar(&r.tenant, "tenant", "", "the tenant; by default the one that has it")
 	c.Flags().BoolVar(&r.yes, "yes", false, "do not ask; required where there is no terminal")
 	return c
-}
-
-// wrongAmount says what is wrong with an amount that was typed, whatever the payment; 0 stands for none.
-func wrongAmount(c *cobra.Command, n int64) string {
-	if c.Flags().Changed("amount-captured") && n < 1 {
-		return "must be at least 1, in minor units; what captured nothing has not succeeded"
-	}
-	return ""
 }
 
 func (r *resolve) run(ctx context.Context, store operators, id payments.ID, in io.Reader) error {
@@ -110,7 +107,7 @@ func (r *resolve) run(ctx context.Context, store operators, id payments.ID, in i
 	}
 	if !r.yes {
 		fmt.Fprintf(r.err, "%s of tenant %s, %s, is %s (%s)\n%s\n", p.ID.Format(p.Kind), p.TenantID, money(map[string]int64{p.Currency: p.Amount}, 0), p.ShownStatus(),
-			orDash(p.Reason), comesTo(p, becomes))
+			orDash(p.Reason), comesTo(p, becomes, r.decision))
 		if err := r.warn(ctx, store, p); err != nil {
 			return err
 		}
@@ -152,9 +149,9 @@ func (r *resolve) warn(ctx context.Context, store operators, p payments.Payment)
 }
 
 // comesTo says what a decision does, before it is made.
-func comesTo(p payments.Payment, t payments.Transition) string {
+func comesTo(p payments.Payment, t payments.Transition, d payments.Decision) string {
 	if p.Kind.FollowUp() && t.Status != payments.StatusUnknown {
-		return followUpComesTo(p, t.Status)
+		return followUpComesTo(p, d)
 	}
 	switch t.Status {
 	case payments.StatusSucceeded:
