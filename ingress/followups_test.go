@@ -133,7 +133,7 @@ var followUpBodies = map[string]map[string]string{
 	"refunds": {
 		`{"amount":0}`: "amount", `{"amount":-5}`: "amount", `{"reason":"abandoned"}`: "reason", `{"reason":"fraud"}`: "reason", `{"reason":["duplicate"]}`: "reason",
 		`{"metadata":{"oncepay_payment":"x"}}`: "metadata", `{"metadata":{"a":1}}`: "metadata.a", `{"metadata":{"a":null}}`: "metadata.a", `{"metadata":null}`: "metadata",
-		`{"metadata":{"a":"` + strings.Repeat("x", 501) + `"}}`: "metadata", `{"metadata":{"` + strings.Repeat("n", 41) + `":"x"}}`: "metadata",
+		`{"metadata":{"a":"` + strings.Repeat("x", 501) + `"}}`: "metadata.a", `{"metadata":{"` + strings.Repeat("n", 41) + `":"x"}}`: "metadata",
 		`{"metadata":{"a[0]":"x"}}`: "metadata",
 	},
 }
@@ -214,7 +214,10 @@ func TestRefusedFollowUpsKeepTheirKey(t *testing.T) {
 	if got := d.ask(charge, "refunds", "refund-1", `{"amount":6000}`); got.status != 202 || got.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("the key of a refused refund: %d %s", got.status, got.body)
 	}
-	d.ask(charge, "refunds", "refund-2", `{"amount":3001}`).is(t, "more than is left", 422, "amount_exceeds_available")
+	got = d.ask(charge, "refunds", "refund-2", `{"amount":3001}`)
+	if got.is(t, "more than is left", 422, "amount_exceeds_available"); !strings.Contains(got.member("detail").(string), "3000 (30.00 USD)") {
+		t.Errorf("it does not say how much is left: %s", got.body)
+	}
 	if got := d.ask(charge, "refunds", "refund-2", ""); got.status != 202 || got.member("amount") != 3000.0 {
 		t.Errorf("all that is left: %d %s", got.status, got.body)
 	}

@@ -37,7 +37,7 @@ func keyOf(h http.Header) (string, *problem) {
 	case err != nil:
 		return "", refuse(CodeIdempotencyInvalid, err.Error())
 	case !present:
-		return "", refuse(CodeIdempotencyRequired, "choose one key per payment or batch, send it as Idempotency-Key, and repeat it on every attempt")
+		return "", refuse(CodeIdempotencyRequired, "choose one key for each request that changes something (a payment, capture, cancel, refund or batch), send it as Idempotency-Key, and repeat it on every attempt")
 	case payments.ReservedKey(key):
 		return "", refuse(CodeIdempotencyReserved, `the key must not contain "`+payments.ChildSeparator+`": that is reserved for the payments of a batch`)
 	}

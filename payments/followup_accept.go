@@ -57,7 +57,7 @@ func acceptCapture(charge Payment, earlier []FollowUp, i Intent) (int64, Verdict
 	case i.All:
 		return charge.Amount, VerdictStored, ""
 	case i.Amount > charge.Amount:
-		return 0, VerdictAmountExceeds, "the amount is more than is held: capture that much at most, or leave amount out for all of it"
+		return 0, VerdictAmountExceeds, "the amount is more than is held, which is " + inUnits(charge.Amount, charge.Currency) + ": capture that much at most, or leave amount out for all of it"
 	}
 	return i.Amount, VerdictStored, ""
 }
@@ -121,9 +121,15 @@ func acceptRefund(charge Payment, earlier []FollowUp, i Intent) (int64, Verdict,
 	case i.All:
 		return left, VerdictStored, ""
 	case i.Amount > left:
-		return 0, VerdictAmountExceeds, "the amount is more than is left after all refunds that were accepted before: refund less, or leave amount out for all that is left"
+		return 0, VerdictAmountExceeds, "the amount is more than is left after all refunds that were accepted before, which is " + inUnits(left, charge.Currency) +
+			": refund that much at most, or leave amount out for all of it"
 	}
 	return i.Amount, VerdictStored, ""
+}
+
+// inUnits is an amount as it is asked for, in minor units, and as people write it.
+func inUnits(amount int64, currency string) string {
+	return fmt.Sprintf("%d (%s)", amount, FormatAmount(amount, currency))
 }
 
 // beforeRefund says what to do with a payment of which nothing has been taken.

@@ -2,6 +2,7 @@ package payments
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -98,6 +99,9 @@ func TestAcceptAmounts(t *testing.T) {
 	spent.AmountRefunded = 1000
 	part := chargeIn(StatusSucceeded)
 	part.AmountCaptured = 700
+	tells := map[string]string{ // what is left, where that is less than was asked for
+		"capture too much": "1000 (10.00 USD)", "refund too much": "700 (7.00 USD)", "of a part that was taken": "700 (7.00 USD)", "before the capture": "500 (5.00 USD)",
+	}
 	for name, c := range map[string]struct {
 		charge  Payment
 		earlier []FollowUp
@@ -132,7 +136,10 @@ func TestAcceptAmounts(t *testing.T) {
 		if verdict != c.verdict || amount != c.amount || (why == "") != (verdict == VerdictStored) {
 			t.Errorf("%s: %d, %s, %q; want %d, %s", name, amount, verdict, why, c.amount, c.verdict)
 		}
-		if strings.ContainsAny(why, "0123456789") && name != "too many" {
+		switch left, told := tells[name]; {
+		case told && !strings.Contains(why, ", which is "+left+": "):
+			t.Errorf("%s: %q does not say that %s is left", name, why, left)
+		case !told && strings.ContainsAny(why, "0123456789") && name != "too many", c.ask.Amount > 1 && strings.Contains(why, strconv.FormatInt(c.ask.Amount, 10)):
 			t.Errorf("%s: %q repeats a value", name, why)
 		}
 	}

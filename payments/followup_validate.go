@@ -29,9 +29,7 @@ func (i Intent) ValidateFollowUp() *ValidationError {
 	}
 	v.add(fieldReason, checkReason(i))
 	if i.Kind == KindRefund {
-		for _, message := range checkMetadata(i.Metadata) {
-			v.add(fieldMetadata, message)
-		}
+		v.addMetadata(i.Metadata)
 	} else if len(i.Metadata) > 0 {
 		v.add(fieldMetadata, "is only for charges and refunds: remove it from a "+string(i.Kind))
 	}

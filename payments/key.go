@@ -97,7 +97,7 @@ func ReservedKey(key string) bool { return strings.Contains(key, ChildSeparator)
 // on where it came from.
 func CheckKey(key string) string {
 	if key == "" {
-		return "is required: choose one key per payment and repeat it on every attempt"
+		return "is required: choose one key for each payment, capture, cancel or refund, and repeat it on every attempt"
 	}
 	if len(key) > KeyLengthMax {
 		return "must have at most 255 characters"

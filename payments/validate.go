@@ -26,6 +26,8 @@ const (
 	ownMetadata       = 4
 )
 
+const kindRemedy = "must be charge, capture, cancel or refund, or left out for charge; only charges go over POST /v1/payments and in batches"
+
 const currencyRemedy = "must be one of Stripe's three-letter currency codes, as usd (docs.stripe.com/currencies)"
 
 // Validate checks everything that can be known of an intent without asking anybody, and returns nil if all is well. It normalises first, and
@@ -57,9 +59,7 @@ func (i Intent) Validate() *ValidationError {
 		v.add("capture_method", checkCaptureMethod(i.CaptureMethod))
 	}
 	v.add("return_url", checkReturnURL(i.ReturnURL))
-	for _, message := range checkMetadata(i.Metadata) {
-		v.add(fieldMetadata, message)
-	}
+	v.addMetadata(i.Metadata)
 	v.add("expires_at", checkExpiresAt(i))
 	v.add("tenant_id", checkEncoding(i.TenantID))
 	if len(v.Fields) == 0 {
@@ -95,7 +95,7 @@ func checkKind(k Kind) string {
 	case KindCapture, KindCancel, KindRefund:
 		return "must be charge, or left out: a capture, cancel or refund is a request of its own about one payment, and in no batch"
 	default:
-		return "must be charge, or left out"
+		return kindRemedy
 	}
 }
 
@@ -239,29 +239,6 @@ func checkReturnURL(s string) string {
 		return remedy
 	}
 	return ""
-}
-
-// checkMetadata returns one message per rule that is broken, in a fixed order, and never a name: names can be secrets as well as values.
-func checkMetadata(m map[string]string) []string {
-	var count, reserved, name, value, encoding string
-	if len(m) > MetadataMax {
-		count = "must have at most " + strconv.Itoa(MetadataMax) + " entries: Stripe takes 50, and four are ours"
-	}
-	for k, v := range m {
-		switch {
-		case checkEncoding(k) != "" || checkEncoding(v) != "":
-			encoding = "must be valid UTF-8 without the character U+0000"
-		case strings.HasPrefix(k, MetadataReservedNamePrefix):
-			reserved = "must not use names that begin with " + MetadataReservedNamePrefix + ", which are ours: choose another prefix"
-		}
-		if k == "" || utf8.RuneCountInString(k) > MetadataNameLengthMax || strings.ContainsAny(k, "[]") {
-			name = "must have names of 1 to " + strconv.Itoa(MetadataNameLengthMax) + " characters without [ and ]"
-		}
-		if utf8.RuneCountInString(v) > MetadataValueLengthMax {
-			value = "must have values of at most " + strconv.Itoa(MetadataValueLengthMax) + " characters"
-		}
-	}
-	return []string{count, reserved, name, value, encoding}
 }
 
 // checkExpiresAt: a time whose UTC year has not four digits can be neither written in RFC 3339 nor read back.

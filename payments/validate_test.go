@@ -87,7 +87,7 @@ func TestBadIntentsAreRefused(t *testing.T) {
 		"capture_method":              text(func(i *Intent, s string) { i.CaptureMethod = CaptureMethod(s) }),
 		"idempotency_key":             text(func(i *Intent, s string) { i.IdempotencyKey = s }),
 		"tenant_id":                   text(func(i *Intent, s string) { i.TenantID = s }),
-		"metadata":                    text(func(i *Intent, s string) { i.Metadata = map[string]string{"a": s} }),
+		"metadata.a":                  text(func(i *Intent, s string) { i.Metadata = map[string]string{"a": s} }),
 		"metadata ":                   text(func(i *Intent, s string) { i.Metadata = map[string]string{s: "a"} }),
 	}
 	type bad struct {
@@ -114,6 +114,7 @@ func TestBadIntentsAreRefused(t *testing.T) {
 		"cancel":                   {"kind", ReasonInvalid, func(i *Intent) { i.Kind, i.PaymentID = KindCancel, "pay_1" }},
 		"refund":                   {"kind", ReasonInvalid, func(i *Intent) { i.Kind, i.PaymentID = KindRefund, "pay_1" }},
 		"batch":                    {"kind", ReasonInvalid, func(i *Intent) { i.Kind = KindBatch }},
+		"no kind that there is":    {"kind", ReasonInvalid, func(i *Intent) { i.Kind = "gift" }},
 		"kind in capitals":         {"kind", ReasonInvalid, func(i *Intent) { i.Kind = "Charge" }},
 		"capture method":           {"capture_method", ReasonInvalid, func(i *Intent) { i.CaptureMethod = "automatic_async" }},
 		"long description":         {"description", ReasonInvalid, func(i *Intent) { i.Description = strings.Repeat("ü", 1001) }},
@@ -125,7 +126,12 @@ func TestBadIntentsAreRefused(t *testing.T) {
 		"no metadata name":         {"metadata", ReasonInvalid, func(i *Intent) { i.Metadata = map[string]string{"": "a"} }},
 		"long metadata name":       {"metadata", ReasonInvalid, func(i *Intent) { i.Metadata = map[string]string{strings.Repeat("n", 41): "a"} }},
 		"bracket in metadata name": {"metadata", ReasonInvalid, func(i *Intent) { i.Metadata = map[string]string{secret + "[0]": "a"} }},
-		"long metadata value":      {"metadata", ReasonInvalid, func(i *Intent) { i.Metadata = map[string]string{"a": strings.Repeat(secret, 50)} }},
+		"long value, odd name":     {"metadata", ReasonInvalid, func(i *Intent) { i.Metadata = map[string]string{"order 1234567": strings.Repeat("v", 501)} }},
+		"long value, secret name":  {"metadata", ReasonInvalid, func(i *Intent) { i.Metadata = map[string]string{"sk1234": strings.Repeat("v", 501)} }},
+		"long values": {"metadata.order", ReasonInvalid, func(i *Intent) {
+			i.Metadata = map[string]string{"order": strings.Repeat("v", 501), "x": strings.Repeat("v", 501), "a": "b"}
+		}},
+		"long metadata value":      {"metadata.a", ReasonInvalid, func(i *Intent) { i.Metadata = map[string]string{"a": strings.Repeat(secret, 50)} }},
 		"reserved metadata name":   {"metadata", ReasonInvalid, func(i *Intent) { i.Metadata = map[string]string{"oncepay_" + secret: "a"} }},
 		"our own metadata name":    {"metadata", ReasonInvalid, func(i *Intent) { i.Metadata = map[string]string{"oncepay_payment": "a"} }},
 		"relative return url":      {"return_url", ReasonInvalid, func(i *Intent) { i.ReturnURL = "/return" }},
@@ -172,6 +178,21 @@ func TestBadIntentsAreRefused(t *testing.T) {
 	}
 }
 
+// What is no kind is told all that there are; those that are one, and not here, where they belong.
+func TestUnknownKindIsToldAll(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[Kind]string{"gift": "must be charge, capture, cancel or refund, or left out for charge", KindRefund: "is a request of its own about one payment"} {
+		i := goodIntent()
+		i.Kind = kind
+		if err := i.ValidateAny(); kind != KindRefund && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if err := i.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s as a charge: %v", kind, err)
+		}
+	}
+}
+
 func TestAllFaultsAreListedTheKeyFirst(t *testing.T) {
 	t.Parallel()
 	err := Intent{Metadata: map[string]string{"oncepay_a": "\xff", "[": strings.Repeat("v", 501)}, ReceiptEmail: "x"}.Validate()
@@ -182,7 +203,7 @@ func TestAllFaultsAreListedTheKeyFirst(t *testing.T) {
 	for _, f := range err.Fields {
 		count[f.Field]++
 	}
-	want := map[string]int{"idempotency_key": 1, "amount": 1, "currency": 1, "payment_method": 1, "receipt_email": 1, "metadata": 3}
+	want := map[string]int{"idempotency_key": 1, "amount": 1, "currency": 1, "payment_method": 1, "receipt_email": 1, "metadata": 2, "metadata.oncepay_a": 1}
 	if !maps.Equal(count, want) || err.Fields[0].Field != "idempotency_key" {
 		t.Errorf("got %v, want %v, the key first", err.Fields, want)
 	}

@@ -82,7 +82,7 @@ var refusals = []struct {
 	{"amount 1e2", `{"amount":1e2}`, "amount", "integer literal", false},
 	{"amount 1E+2", `{"amount":1E+2}`, "amount", "integer literal", false},
 	{"amount text", `{"amount":"4242424242424242"}`, "amount", "integer literal", false},
-	{"amount -0", `{"amount":-0}`, "amount", "-0", false},
+	{"amount -0", `{"amount":-0}`, "amount", "-0: send a positive integer", false},
 	{"amount 01", `{"amount":01}`, "", "well-formed", true},
 	{"amount +1", `{"amount":+1}`, "amount", "well-formed", true},
 	{"amount NaN", `{"amount":NaN}`, "amount", "well-formed", true},

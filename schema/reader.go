@@ -190,7 +190,7 @@ func (r *reader) integer(field string, to *Optional[int64]) *DecodeError {
 		return r.refuse(field, "it is beyond 64 bits: send the amount in minor units")
 	}
 	if n == 0 && raw[0] == '-' {
-		return r.refuse(field, "-0 is not allowed: send 0, or leave the member out")
+		return r.refuse(field, "it must not be -0: send a positive integer, or leave the member out where that is allowed")
 	}
 	*to = Some(n)
 	return nil

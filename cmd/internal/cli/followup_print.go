@@ -117,9 +117,9 @@ func followUpRemedy(f payments.FollowUp) string {
 
 // refundReviews say what to look at before a refund that waits for a person is resolved.
 var refundReviews = map[string]string{
-	payments.ReasonAbsent:          "Stripe's records show no such refund: resolve it as failed, and ask for another under another key",
-	payments.ReasonDisagrees:       "Stripe has a refund of it that is not what was asked for: see there what was given back; resolve it as succeeded, with that as --amount-refunded, or as failed if it is nothing",
-	payments.ReasonSeveralRefunds:  "Stripe has several refunds of it: find out who made the other, and resolve it as succeeded, with what they gave back in all as --amount-refunded",
+	payments.ReasonAbsent:         "Stripe's records show no such refund: resolve it as failed, and ask for another under another key",
+	payments.ReasonDisagrees:      "Stripe has a refund of it that is not what was asked for: see there what was given back; resolve it as succeeded, with that as --amount-refunded, or as failed if it is nothing",
+	payments.ReasonSeveralRefunds: "Stripe has several refunds of it: find out who made the other, and resolve it as succeeded, with what they gave back in all as --amount-refunded",
 	payments.ReasonMissingAtStripe: "Stripe does not show a refund that it named before, or does not know the PaymentIntent below: check the account, the key and that PaymentIntent, then resolve it as " +
 		"unknown, which looks again; as failed if nothing was given back",
 }

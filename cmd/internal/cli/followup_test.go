@@ -17,7 +17,7 @@ func TestRefusedFollowUps(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--kind refund", "payment_id is required"},
 		{"--kind refund --payment-id ref_0", "payment_id must be"},
-		{"--kind gift " + of, "kind must be charge"},
+		{"--kind gift " + of, "kind must be charge, capture, cancel or refund"},
 		{"--kind refund --amount 0 " + of, "amount must be a positive integer"},
 		{"--kind refund --amount -1 " + of, "amount must be a positive integer"},
 		{"--kind cancel --amount 1 " + of, "amount is not for cancels"},

@@ -18,13 +18,13 @@ var remedies = map[string]string{
 	payments.ReasonRewound:        "nothing: the database was restored, and what was sent since is being looked up at Stripe",
 }
 
-// statusRemedies say what to do about a payment whose reason has no remedy of its own; ID stands for its id.
+// statusRemedies say what to do about a payment whose reason has no remedy of its own; ID stands for its id, TENANT for its tenant.
 var statusRemedies = map[payments.Status]string{
 	payments.StatusUnknown: "wait: it may have been charged, and Stripe's records are read until they tell; never send it again under another key. " +
 		"If it stays so for hours, `oncepay doctor` says why (stripe, stripe_account, stripe_rights)",
-	payments.StatusRequiresCapture: "the money is held: capture or cancel it (`oncepay publish --kind capture --payment-id ID`, or over HTTP). " +
+	payments.StatusRequiresCapture: "the money is held: capture or cancel it (`oncepay publish --tenant TENANT --key NEW_KEY --kind capture --payment-id ID`, or --kind cancel; or over HTTP). " +
 		"What was captured or canceled at Stripe, `oncepay payments resolve ID --as unknown --reason R` reads",
-	payments.StatusRequiresAction: "its customer has to confirm it. To end it, cancel it (`oncepay publish --kind cancel --payment-id ID`, or over HTTP). " +
+	payments.StatusRequiresAction: "its customer has to confirm it. To end it, cancel it (`oncepay publish --tenant TENANT --key NEW_KEY --kind cancel --payment-id ID`, or over HTTP). " +
 		"What was canceled at Stripe, `oncepay payments resolve ID --as unknown --reason R` reads",
 }
 
@@ -54,7 +54,7 @@ func remedyOf(p payments.Payment) string {
 	if remedy, ok := remedies[word]; ok {
 		return remedy
 	}
-	return strings.ReplaceAll(statusRemedies[p.Status], "ID", p.ID.Format(p.Kind))
+	return strings.NewReplacer("ID", p.ID.Format(p.Kind), "TENANT", p.TenantID).Replace(statusRemedies[p.Status])
 }
 
 // hold is what an operator's decision or a dead letter means for a payment.

@@ -25,6 +25,12 @@ func TestRemedyByStatus(t *testing.T) {
 			t.Errorf("%s: %q", status, got)
 		}
 	}
+	for status, kind := range map[payments.Status]string{payments.StatusRequiresCapture: "capture", payments.StatusRequiresAction: "cancel"} { // whole, to be pasted
+		p := payments.Payment{Intent: payments.Intent{TenantID: "acme", Kind: payments.KindCharge}, ID: id, Status: status}
+		if got := remedyOf(p); !strings.Contains(got, "`oncepay publish --tenant acme --key NEW_KEY --kind "+kind+" --payment-id "+id.String()+"`") {
+			t.Errorf("%s: %q", status, got)
+		}
+	}
 	p := payments.Payment{ID: id, Status: payments.StatusNeedsReview, Reason: payments.ReasonCancelRefused}
 	if got := remedyOf(p); !strings.Contains(got, "cancel it there") {
 		t.Errorf("%q", got)
