@@ -235,3 +235,44 @@ func TestStoppedRefunder(t *testing.T) {
 		})
 	}
 }
+
+// TestKeyWithoutTheRightOfRefunds: a refund that the key may not look for, or not make, waits and says so. Payments go on meanwhile, since nothing is wrong with
+// the account; with the right given it is made, once.
+func TestKeyWithoutTheRightOfRefunds(t *testing.T) {
+	t.Parallel()
+	for _, right := range []string{"GET /v1/refunds", "POST /v1/refunds"} {
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			w := world.New(t)
+			o, meanwhile := w.Order("order-1"), w.Order("order-2")
+			charged(w, o)
+			if err := w.Sim.SetKeys([]stripesim.Key{{Secret: world.StripeKey, Deny: []string{right}}}); err != nil {
+				t.Fatal(err)
+			}
+			f := w.FollowUp(payments.KindRefund, o, "refund-1", o.Money.Amount/2)
+			w.StoreFollowUps(f)
+			worker := w.Start(world.WorkerOptions{Name: "worker"})
+			w.AwaitFollowUp(f, "the refusal", func(now payments.FollowUp) bool {
+				if worker.Tripped.Load() {
+					t.Error("the account's payments are held back for the want of a right that they do not need")
+				}
+				return now.Status == payments.StatusWaiting && now.Payment.Reason == payments.ReasonAuthentication
+			})
+			w.Publish(meanwhile)
+			w.Await("the payment", func() (bool, string) {
+				s := w.Status(meanwhile.ID())
+				return s == payments.StatusSucceeded, string(s)
+			})
+			if worker.Tripped.Load() || w.FollowUpNow(f).Status != payments.StatusWaiting {
+				t.Errorf("held back: %v; the refund is %s", worker.Tripped.Load(), w.FollowUpNow(f).Status)
+			}
+			if err := w.Sim.SetKeys([]stripesim.Key{{Secret: world.StripeKey}}); err != nil {
+				t.Fatal(err)
+			}
+			w.Rest()
+			if a := w.MustBeGood(0); len(a.Ledger.Refunds) != 1 || a.FollowUpRows[f.ID()].Status != payments.StatusSucceeded {
+				t.Errorf("%d refunds; it is %s", len(a.Ledger.Refunds), a.FollowUpRows[f.ID()].Status)
+			}
+		})
+	}
+}
