@@ -150,7 +150,9 @@ func mustEndWithCancel(t *testing.T, a world.Account, d doubtful, f payments.Fol
 			t.Errorf("%s was sent at %s, and its cancel had succeeded at %s", d.order.Key, r.At, f.FinalizedAt)
 		case r.IdempotencyKey == key:
 			sent, last = sent+1, max(last, r.Seq)
-		case slices.ContainsFunc(a.Ledger.Charges, func(c stripesim.Charge) bool { return c.PaymentIntent == r.PaymentIntent && c.Customer == d.order.Money.Customer }) && r.Seq < last:
+		case slices.ContainsFunc(a.Ledger.Charges, func(c stripesim.Charge) bool {
+			return c.PaymentIntent == r.PaymentIntent && c.Customer == d.order.Money.Customer
+		}) && r.Seq < last:
 			t.Errorf("%s was canceled by request %d, and sent by request %d", d.order.Key, r.Seq, last)
 		}
 	}
