@@ -48,12 +48,9 @@ func (a *API) admitBatch(c *call) (doc schema.BatchAccepted, p *problem) {
 	if err != nil {
 		return doc, failed(err)
 	}
-	if admission.Verdict == payments.VerdictAbsent && closed != nil {
-		return doc, closed
-	}
 	repeated := admission.Verdict == payments.VerdictExists
 	if !repeated && admission.Verdict != payments.VerdictStored {
-		return doc, verdictProblem(admission.Verdict, admission.Differs, request.Refused)
+		return doc, verdictProblem(admission.Verdict, admission.Differs, request.Refused, closed)
 	}
 	c.accepted("/v1/batches/"+request.ID().Format(payments.KindBatch), repeated)
 	return document.BatchAccepted(admission.Batch, admission.Children), nil

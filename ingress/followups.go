@@ -39,23 +39,16 @@ func (a *API) createFollowUp(c *call, kind payments.Kind) *problem {
 	if err != nil {
 		return failed(err)
 	}
-	if admission.Verdict == payments.VerdictAbsent && closed != nil {
-		return closed
-	}
 	repeated := admission.Verdict == payments.VerdictExists
 	if !repeated && admission.Verdict != payments.VerdictStored {
-		return followUpProblem(admission, refused)
+		return followUpProblem(admission, refused, closed)
 	}
 	now, p := a.awaitFollowUp(c, admission.FollowUp)
 	if p != nil {
 		now = admission.FollowUp // it was accepted, which no failure to read it again may hide
 	}
-	status := http.StatusAccepted
-	if _, preferred := preferredWait(c.r.Header["Prefer"]); preferred && settled(now.Payment) {
-		status = http.StatusOK
-	}
 	c.accepted(followUpPath(now), repeated)
-	return c.w.document(status, document.FollowUp(now))
+	return c.w.document(c.acceptedStatus(now.Payment), document.FollowUp(now))
 }
 
 // readFollowUp makes an intent of the body, which may be left out. Business validation is not done here.
@@ -81,7 +74,7 @@ func (c *call) readFollowUp(kind payments.Kind, charge payments.ID) (payments.In
 }
 
 // followUpProblem is the answer to a follow-up that was not accepted.
-func followUpProblem(a payments.FollowUpAdmission, refused *payments.ValidationError) *problem {
+func followUpProblem(a payments.FollowUpAdmission, refused *payments.ValidationError, closed *problem) *problem {
 	switch a.Verdict {
 	case payments.VerdictPaymentUnknown:
 		return refuse(CodeNotFound, notFoundDetail) // also what is there and another tenant's
@@ -90,7 +83,7 @@ func followUpProblem(a payments.FollowUpAdmission, refused *payments.ValidationE
 	case payments.VerdictAmountExceeds:
 		return refuse(CodeAmountExceedsAvailable, a.Why)
 	}
-	return verdictProblem(a.Verdict, a.Differs, refused)
+	return verdictProblem(a.Verdict, a.Differs, refused, closed)
 }
 
 // awaitFollowUp is awaitPreferred for a follow-up. Those who wait are told of its row alone; a refund that has moved is read again with what Stripe calls it.

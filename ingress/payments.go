@@ -40,20 +40,13 @@ func (a *API) createPayment(c *call) *problem {
 	if err != nil {
 		return failed(err)
 	}
-	if admission.Verdict == payments.VerdictAbsent && closed != nil {
-		return closed
-	}
 	repeated := admission.Verdict == payments.VerdictExists
 	if !repeated && admission.Verdict != payments.VerdictStored {
-		return verdictProblem(admission.Verdict, admission.Differs, refused)
+		return verdictProblem(admission.Verdict, admission.Differs, refused, closed)
 	}
 	now := a.awaitPreferred(c, admission.Payment)
-	status := http.StatusAccepted
-	if _, preferred := preferredWait(c.r.Header["Prefer"]); preferred && settled(now) {
-		status = http.StatusOK
-	}
 	c.accepted("/v1/payments/"+now.ID.Format(now.Kind), repeated)
-	return a.sendPayment(c, status, now)
+	return a.sendPayment(c, c.acceptedStatus(now), now)
 }
 
 // readPayment makes an intent of the body. Business validation is not done here.
@@ -77,9 +70,13 @@ func (c *call) readPayment() (payments.Intent, *problem) {
 	return intent, nil
 }
 
-// verdictProblem is the answer to a request that was not accepted.
-func verdictProblem(v payments.Verdict, differs []string, refused *payments.ValidationError) *problem {
+// verdictProblem is the answer to a request that was not accepted. closed is why nothing new was, if that is so.
+func verdictProblem(v payments.Verdict, differs []string, refused *payments.ValidationError, closed *problem) *problem {
 	switch v {
+	case payments.VerdictAbsent:
+		if closed != nil {
+			return closed
+		}
 	case payments.VerdictConflict:
 		p := refuse(CodeIdempotencyReused, "the key names another request of yours already, which differs in what differs lists; nothing was changed. Choose a new key for a new request")
 		if p.differs = differs; differs == nil {
@@ -103,6 +100,14 @@ func (c *call) accepted(location string, repeated bool) {
 	if repeated {
 		h["Idempotent-Replayed"] = []string{"true"}
 	}
+}
+
+// acceptedStatus is that of the answer to an accepted request: 202, or 200 where the request prefers to wait and has come to where nobody waits any more.
+func (c *call) acceptedStatus(now payments.Payment) int {
+	if _, preferred := preferredWait(c.r.Header["Prefer"]); preferred && settled(now) {
+		return http.StatusOK
+	}
+	return http.StatusAccepted
 }
 
 // awaitPreferred waits as the request prefers, if it does, and returns the payment as it stands then.
