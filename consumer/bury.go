@@ -17,11 +17,16 @@ import (
 // commitTimeout bounds a commit that is made outside the payment's own way.
 const commitTimeout = 10 * time.Second
 
-// bury commits a dead letter and acks. If the row cannot be written, nothing is said and the message comes back.
+// bury commits a dead letter and acks. If the row cannot be written, or may not be since the database is not to be trusted, nothing is said and the message
+// comes back.
 func (w *Worker) bury(ctx context.Context, m held, r reading, why refusal) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	if !w.sameStream(m, r) {
+		return
+	}
+	if w.held() && !why.erase { // a database that was restored says of much that it is not there
+		w.message(r.lane, fateUnavailable)
 		return
 	}
 	err := w.Store.BuryMessage(ctx, letterOf(m, r, why, payments.DeadLetterOpen))
@@ -142,7 +147,7 @@ func explain(reason payments.Reason, differs []string, r reading) refusal {
 		return refusal{reason: reason, message: "idempotency_key: :: is reserved for the children of a batch, and no batch has this child"}
 	}
 	if r.refused == nil { // it is valid, and its payment does not allow it
-		return refusal{reason: reason, message: r.why + ". Its key is free; `oncepay dlq replay` asks again"}
+		return refusal{reason: reason, message: r.why + ". Nothing of it is stored; `oncepay dlq replay` asks again, under its own key"}
 	}
 	return refusal{reason: r.refused.Reason, message: r.refused.Error()}
 }

@@ -12,7 +12,7 @@ var errNoFollowUps = payments.Errorf(payments.CodeInternal, "this worker takes n
 // admitFollowUp stores a capture, a cancel or a refund, and acks once PostgreSQL has it. It is never claimed here: its ticket is due, and what was accepted
 // before it for the same payment comes first.
 func (w *Worker) admitFollowUp(ctx context.Context, m held, r reading) {
-	request := payments.FollowUpRequest{Intent: r.intent, Lane: r.lane, Refused: r.refused, ExistingOnly: r.existingOnly}
+	request := payments.FollowUpRequest{Intent: r.intent, Lane: r.lane, Refused: r.refused, ExistingOnly: r.existingOnly, Allowed: w.trusted}
 	a, err := start(ctx, w, m, r, func(suspect *payments.MessageOrigin) (payments.FollowUpAdmission, error) {
 		request.Suspect = suspect
 		return w.storeFollowUp(ctx, request)
@@ -39,6 +39,14 @@ func (w *Worker) admitFollowUp(ctx context.Context, m held, r reading) {
 		r.why = whyRefused(a)
 		w.bury(ctx, m, r, explain(reason, a.Differs, r))
 	}
+}
+
+// trusted refuses what a database that was restored says of a payment's past. The message comes back when it has been rewound.
+func (w *Worker) trusted() error {
+	if w.held() {
+		return payments.Errorf(payments.CodeUnavailable, "nothing is accepted while this process is held: %s", w.Held())
+	}
+	return nil
 }
 
 func (w *Worker) storeFollowUp(ctx context.Context, r payments.FollowUpRequest) (payments.FollowUpAdmission, error) {

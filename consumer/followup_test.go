@@ -84,9 +84,9 @@ func TestFollowUpMessages(t *testing.T) {
 		"long there": {payments.FollowUpAdmission{Verdict: payments.VerdictExists}, "", "", false},
 		"conflict": {payments.FollowUpAdmission{Verdict: payments.VerdictConflict, Differs: []string{"amount", "reason"}}, payments.ReasonKeyReused,
 			"differs: amount, reason. Publish a new refund", false},
-		"no payment": {payments.FollowUpAdmission{Verdict: payments.VerdictPaymentUnknown, Why: "there is none"}, payments.ReasonInvalid, "payment_id: there is none. Its key is free", false},
-		"state":      {payments.FollowUpAdmission{Verdict: payments.VerdictInvalidState, Why: "not yet"}, payments.ReasonInvalid, "payment_id: not yet. Its key", false},
-		"too much":   {payments.FollowUpAdmission{Verdict: payments.VerdictAmountExceeds, Why: "less"}, payments.ReasonInvalid, "amount: less. Its key", false},
+		"no payment": {payments.FollowUpAdmission{Verdict: payments.VerdictPaymentUnknown, Why: "there is none"}, payments.ReasonInvalid, "payment_id: there is none. Nothing of it is stored", false},
+		"state":      {payments.FollowUpAdmission{Verdict: payments.VerdictInvalidState, Why: "not yet"}, payments.ReasonInvalid, "payment_id: not yet. Nothing", false},
+		"too much":   {payments.FollowUpAdmission{Verdict: payments.VerdictAmountExceeds, Why: "less"}, payments.ReasonInvalid, "amount: less. Nothing", false},
 		"stranger":   {payments.FollowUpAdmission{Verdict: payments.VerdictTenantUnknown}, payments.ReasonTenantUnknown, "tenants create", false},
 		"child":      {payments.FollowUpAdmission{Verdict: payments.VerdictAbsent}, payments.ReasonKeyInvalid, "batch", false},
 	} {

@@ -48,6 +48,11 @@ func ReadForgotten(subjects schema.Subjects, origin payments.MessageOrigin, stor
 	return f
 }
 
+// FollowUp reports whether the message asks for a capture, a cancel or a refund.
+func (f Forgotten) FollowUp() bool {
+	return len(f.Payments) == 1 && f.Payments[0].Intent.Kind.FollowUp()
+}
+
 func (f Forgotten) bury(why refusal) *payments.DeadLetter {
 	letter := f.letter
 	letter.Reason, letter.Message = why.reason, why.message
@@ -65,7 +70,6 @@ func (f Forgotten) Refused(v payments.Verdict, differs []string) *payments.DeadL
 
 // NotAllowed is the dead letter of a capture, a cancel or a refund that its payment does not allow, and why.
 func (f Forgotten) NotAllowed(why string) *payments.DeadLetter {
-	read := f.read
-	read.why = "payment_id: " + why
-	return f.bury(explain(payments.ReasonInvalid, nil, read))
+	return f.bury(refusal{reason: payments.ReasonInvalid, message: "payment_id: " + why + ". It came before the database was restored, and what it came to is forgotten: " +
+		"look at Stripe before it is asked for under another key; `oncepay dlq replay` asks again, under its own"})
 }

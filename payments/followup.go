@@ -37,6 +37,8 @@ type FollowUpRequest struct {
 	ExistingOnly bool
 	Announce     bool
 	Suspect      *MessageOrigin
+	// Allowed, when set, is asked once there is a connection and before anything new is stored; its error ends the request.
+	Allowed func() error
 }
 
 // The verdicts that only follow-ups get: nothing was stored, and the key stays free. They rank after refused and exists, before stored.
@@ -61,6 +63,9 @@ type FollowUps interface {
 	AdmitFollowUp(ctx context.Context, r FollowUpRequest) (FollowUpAdmission, error)
 	// FollowUpState reads what the owner of a follow-up must know. CodeNotFound.
 	FollowUpState(ctx context.Context, p Payment) (FollowUpState, error)
+	// CancelOpen reports whether a cancel of the charge is open that may have succeeded before the database was restored: it is in doubt, or the charge
+	// has been through a rewind, so that the cancel may be the repeat of one that nobody knows of any more. No codes of its own.
+	CancelOpen(ctx context.Context, charge Payment) (bool, error)
 	// RecordFollowUp is Record for a follow-up. With Transition.Target it changes the charge in the same transaction, locking tickets before payments:
 	// Target is asked again with the charge as it is locked. CodeTicketLost; CodeTargetMoved: the charge does not allow the change as it stands now, and
 	// nothing was written.

@@ -30,22 +30,6 @@ func AcceptFollowUp(charge Payment, earlier []FollowUp, i Intent) (amount int64,
 	}
 }
 
-// AcceptForgotten is AcceptFollowUp for one whose copy stands in a stream, and that the database does not know any more: it was accepted before, and is
-// looked up before anything is sent for it. What its charge has become in the meantime, or is still to be found out about it, does not refuse it.
-func AcceptForgotten(charge Payment, earlier []FollowUp, i Intent) (amount int64, verdict Verdict, why string) {
-	seen := charge
-	switch {
-	case charge.Kind != KindCharge:
-	case i.Kind == KindCapture && (charge.Status.HasTicket() || charge.Status == StatusSucceeded):
-		seen.Status = StatusRequiresCapture
-	case i.Kind == KindRefund && charge.Status.HasTicket():
-		seen.Status, seen.AmountCaptured = StatusSucceeded, charge.Amount
-	case i.Kind == KindCancel && charge.Status == StatusCanceled:
-		seen.Status = StatusRequiresCapture
-	}
-	return AcceptFollowUp(seen, earlier, i)
-}
-
 func acceptCapture(charge Payment, earlier []FollowUp, i Intent) (int64, Verdict, string) {
 	if charge.Status != StatusRequiresCapture {
 		return 0, VerdictInvalidState, "the payment is " + string(charge.ShownStatus()) + ": only a payment that is requires_capture can be captured; " + beforeCapture(charge)

@@ -70,7 +70,7 @@ func TestRewindStepsFollowEachOther(t *testing.T) {
 		}
 		step = step.Next()
 	}
-	if step != "" || len(all) != 8 {
+	if step != "" || len(all) != 9 {
 		t.Errorf("after the last comes %q of %d", step, len(all))
 	}
 }

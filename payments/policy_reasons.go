@@ -19,7 +19,8 @@ later one is answered proves that the earlier did not charge: Stripe's records a
   the PaymentIntent is canceled, under a key of its own, also after ` + "`expires_at`" + `; then it is ` + "`failed`" + ` with the decline that it had. Was the customer faster, Stripe's word
   counts. What the cancel does not show is read. Outages never end this; when Stripe shows ` + "`ONCEPAY_MAX_TRIES`" + ` times that it was not canceled, a person is asked.
 - **Proof of absence**: two complete listings without it, an hour apart, the first 24 h after the last send. Then a person decides, or, with
-  ` + "`ONCEPAY_RESUBMIT_AFTER_ABSENT=true`" + `, it is submitted again. One that has expired is ` + "`expired`" + `.
+  ` + "`ONCEPAY_RESUBMIT_AFTER_ABSENT=true`" + `, it is submitted again. One that has expired is ` + "`expired`" + `. One whose cancel is open
+  since a database was restored is not sent in the meantime, and then ` + "`canceled`" + `.
 `
 
 const policyFollowUpIntroduction = `

@@ -187,7 +187,14 @@ func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error
 	if c, err = p.stepBack(ctx, c, abandoned); err != nil {
 		return Transition{}, c, err
 	}
-	t, err := p.decide(ctx, c, o)
+	policy := p.observed(ctx, c, o)
+	if p.FollowUps != nil && o.Kind == ObservedRecords && len(o.Found) == 0 {
+		// Whoever was told that it is canceled must not be charged: a database that was restored may have forgotten that.
+		if policy.CancelOpen, err = p.FollowUps.CancelOpen(ctx, c.Payment); err != nil {
+			return Transition{}, c, err
+		}
+	}
+	t, err := Decide(c.Payment, o, p.Clock.Now(), policy)
 	if err != nil || !t.ThenSend {
 		return t, c, err
 	}

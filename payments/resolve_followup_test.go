@@ -187,28 +187,3 @@ func TestFollowUpPolicyIsWhole(t *testing.T) {
 		}
 	}
 }
-
-// TestAcceptForgotten: what is still to be found out about its charge does not refuse one that was accepted before; a charge that is not there does.
-func TestAcceptForgotten(t *testing.T) {
-	t.Parallel()
-	for _, kind := range followUpKinds {
-		for _, s := range Statuses() {
-			_, plain, _ := AcceptFollowUp(chargeIn(s), nil, asks(kind, 0))
-			amount, verdict, _ := AcceptForgotten(chargeIn(s), nil, asks(kind, 0))
-			want := plain
-			switch {
-			case kind != KindCancel && s.HasTicket(), kind == KindCapture && s == StatusSucceeded, kind == KindCancel && s == StatusCanceled:
-				want = VerdictStored
-			}
-			if verdict != want || verdict == VerdictStored && kind != KindCancel && amount != 1000 {
-				t.Errorf("%s of a payment that is %s: %s of %d, want %s", kind, s, verdict, amount, want)
-			}
-		}
-		if _, verdict, _ := AcceptForgotten(Payment{}, nil, asks(kind, 0)); verdict != VerdictPaymentUnknown {
-			t.Errorf("%s of no payment: %s", kind, verdict)
-		}
-	}
-	if _, verdict, _ := AcceptForgotten(chargeIn(StatusUnknown), []FollowUp{before(KindRefund, StatusUnknown, 600)}, asks(KindRefund, 500)); verdict != VerdictAmountExceeds {
-		t.Errorf("more than there ever was: %s", verdict)
-	}
-}

@@ -26,13 +26,14 @@ const (
 	RewindOthers  RewindStep = "others"  // and what was given up, or waits for a person
 	RewindOpen    RewindStep = "open"    // read again what waits for its customer or for a capture
 	RewindStreams RewindStep = "streams" // store the payments of messages that the database has forgotten
+	RewindAgain   RewindStep = "again"   // and the captures, cancels and refunds that came before what they are about
 	RewindFound   RewindStep = "found"   // payments that came meanwhile and that Stripe knows
 	RewindAccept  RewindStep = "accept"  // mark the database anew
 )
 
 // RewindSteps lists the steps in order.
 func RewindSteps() []RewindStep {
-	return []RewindStep{RewindSettle, RewindStripe, RewindTickets, RewindOthers, RewindOpen, RewindStreams, RewindFound, RewindAccept}
+	return []RewindStep{RewindSettle, RewindStripe, RewindTickets, RewindOthers, RewindOpen, RewindStreams, RewindAgain, RewindFound, RewindAccept}
 }
 
 // Next is the step after this one; "" after the last.
@@ -52,12 +53,13 @@ const RewindMargin = 10 * time.Minute
 // RewindProgress is how far a rewind is, and what it came to. Counts of steps that were repeated after a crash may be off.
 type RewindProgress struct {
 	Step RewindStep `json:"step"`
-	// Tenant and ID are where a step over rows stands; Stream and Sequence, where the step over messages does.
-	Tenant   string            `json:"tenant,omitempty"`
-	ID       string            `json:"id,omitempty"`
-	Stream   string            `json:"stream,omitempty"`
-	Sequence uint64            `json:"sequence,omitempty"`
-	Bounds   map[string]uint64 `json:"bounds,omitempty"` // by stream: the last message that is read
+	// Tenant and ID are where a step over rows stands.
+	Tenant string `json:"tenant,omitempty"`
+	ID     string `json:"id,omitempty"`
+	// By stream: the next message that is read, the last one, and the first that must be read once more when all have been.
+	Next   map[string]uint64 `json:"next,omitempty"`
+	Bounds map[string]uint64 `json:"bounds,omitempty"`
+	Again  map[string]uint64 `json:"again,omitempty"`
 
 	Objects   int `json:"objects"`   // PaymentIntents of ours that Stripe has
 	Doubted   int `json:"doubted"`   // payments that are looked up before anything is sent for them

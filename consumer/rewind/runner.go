@@ -181,6 +181,8 @@ func (r *Runner) step(ctx context.Context, job payments.Rewind) (payments.Rewind
 		job, done, err = r.open(ctx, job)
 	case payments.RewindStreams:
 		job, done, err = r.reread(ctx, job)
+	case payments.RewindAgain:
+		job, done, err = r.rereadAgain(ctx, job)
 	case payments.RewindAccept:
 		return r.accept(ctx, job)
 	default:
@@ -190,7 +192,7 @@ func (r *Runner) step(ctx context.Context, job payments.Rewind) (payments.Rewind
 		return job, err
 	}
 	moved := job
-	moved.Progress.Step, moved.Progress.Tenant, moved.Progress.ID, moved.Progress.Stream, moved.Progress.Sequence = step.Next(), "", "", "", 0
+	moved.Progress.Step, moved.Progress.Tenant, moved.Progress.ID, moved.Progress.Next = step.Next(), "", "", nil
 	if moved, err = r.Store.GoOn(ctx, moved, r.Hold); err != nil {
 		return job, err
 	}

@@ -2,13 +2,12 @@ package rewind
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oncepay/oncepay/consumer"
 	"github.com/oncepay/oncepay/payments"
 )
 
@@ -22,51 +21,119 @@ const (
 	askTimeout = 5 * time.Second
 )
 
-// reread reads the streams of intents again, from where the database had all of their messages, or from the rewind's time if that is earlier.
+// reread reads the streams of intents again, from where the database had all of their messages, or from the rewind's time if that is earlier. They are read
+// as one, in the order in which their messages were stored, since a payment and what was asked of it later may have come in different lanes.
 func (r *Runner) reread(ctx context.Context, job payments.Rewind) (payments.Rewind, bool, error) {
 	account, err := r.account(ctx)
 	if err != nil {
 		return job, false, err
 	}
-	names := []string{r.Subjects.StreamIntents(), r.Subjects.StreamBulk()}
-	for i, name := range names {
-		if job.Progress.Stream != "" && job.Progress.Stream != name {
-			if i == 0 && job.Progress.Stream == names[1] {
-				continue // done before
-			}
+	streams, err := r.streams(ctx)
+	if err != nil {
+		return job, false, err
+	}
+	if err := r.bound(ctx, &job, streams); err != nil {
+		return job, false, err
+	}
+	if job, err = r.Store.GoOn(ctx, job, r.Hold); err != nil {
+		return job, false, err
+	}
+	in, err := r.openInflow(ctx, streams, job.Progress.Next, job.Progress.Bounds)
+	if err != nil {
+		return job, false, err
+	}
+	defer in.close(ctx)
+	for {
+		some, next, err := in.take(job.Progress.Next)
+		if err != nil || len(some) == 0 {
+			return job, err == nil, err
 		}
-		if job, err = r.rereadStream(ctx, job, name, account); err != nil {
+		if job, err = r.restore(ctx, job, some, account, false); err != nil {
 			return job, false, err
 		}
-		if i+1 < len(names) {
-			job.Progress.Stream, job.Progress.Sequence = names[i+1], 0
-		}
+		// Once all is done: a message whose payment was stored and whose batch or dead letter was not is read again.
+		job.Progress.Next = next
+		job.Progress.Messages += len(some)
 	}
-	return job, true, nil
 }
 
-// bounds reads where a stream is, and fixes its last message that is read: what comes later meets a database that knows what Stripe has.
-func (r *Runner) bounds(ctx context.Context, job *payments.Rewind, name string) (jetstream.Stream, uint64, error) {
+// rereadAgain reads once more the captures, cancels and refunds that their payments did not allow, now that all payments are there: the order in which two
+// streams stored their messages is not always the one in which things happened. What is refused again is a dead letter.
+func (r *Runner) rereadAgain(ctx context.Context, job payments.Rewind) (payments.Rewind, bool, error) {
+	if len(job.Progress.Again) == 0 {
+		return job, true, nil
+	}
+	account, err := r.account(ctx)
+	if err != nil {
+		return job, false, err
+	}
+	streams, err := r.streams(ctx)
+	if err != nil {
+		return job, false, err
+	}
+	in, err := r.openInflow(ctx, streams, job.Progress.Again, job.Progress.Bounds)
+	if err != nil {
+		return job, false, err
+	}
+	defer in.close(ctx)
+	for {
+		some, next, err := in.take(job.Progress.Again)
+		if err != nil || len(some) == 0 {
+			return job, err == nil, err
+		}
+		followUps := some[:0]
+		for _, m := range some {
+			if m.FollowUp() {
+				followUps = append(followUps, m)
+			}
+		}
+		if job, err = r.restore(ctx, job, followUps, account, true); err != nil {
+			return job, false, err
+		}
+		job.Progress.Again = next
+	}
+}
+
+// streams are those of intents, as they are now.
+func (r *Runner) streams(ctx context.Context) (list []jetstream.Stream, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	stream, err := r.JetStream.Stream(ctx, name)
-	if err != nil {
-		return nil, 0, unavailable("the stream "+name, err)
-	}
-	state := stream.CachedInfo().State
-	if _, fixed := job.Progress.Bounds[name]; !fixed {
-		bounds := map[string]uint64{name: state.LastSeq}
-		for other, last := range job.Progress.Bounds {
-			bounds[other] = last
+	for _, name := range []string{r.Subjects.StreamIntents(), r.Subjects.StreamBulk()} {
+		stream, err := r.JetStream.Stream(ctx, name)
+		if err != nil {
+			return nil, unavailable("the stream "+name, err)
 		}
-		job.Progress.Bounds = bounds
+		list = append(list, stream)
 	}
-	if job.Progress.Stream == name && job.Progress.Sequence > 0 {
-		return stream, job.Progress.Sequence, nil
+	return list, nil
+}
+
+// bound fixes the first and the last message of each stream that is read: what comes later meets a database that knows what Stripe has.
+func (r *Runner) bound(ctx context.Context, job *payments.Rewind, streams []jetstream.Stream) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*askTimeout)
+	defer cancel()
+	next, bounds := copied(job.Progress.Next), copied(job.Progress.Bounds)
+	for _, stream := range streams {
+		info := stream.CachedInfo()
+		if _, fixed := bounds[info.Config.Name]; !fixed {
+			bounds[info.Config.Name] = info.State.LastSeq
+		}
+		if next[info.Config.Name] > 0 {
+			continue
+		}
+		if next[info.Config.Name], err = r.first(ctx, job, stream); err != nil {
+			return err
+		}
 	}
-	from, err := r.first(ctx, job, stream)
-	job.Progress.Stream, job.Progress.Sequence = name, from
-	return stream, from, err
+	job.Progress.Next, job.Progress.Bounds = next, bounds
+	return nil
+}
+
+// copied is a map of its own: other states of the job have the old one.
+func copied(m map[string]uint64) map[string]uint64 {
+	c := make(map[string]uint64, len(m))
+	maps.Copy(c, m)
+	return c
 }
 
 // first is the first message that must be read.
@@ -116,154 +183,4 @@ func (r *Runner) sequenceAt(ctx context.Context, stream jetstream.Stream, at tim
 		return 0, err
 	}
 	return meta.Sequence.Stream, nil
-}
-
-// rereadStream reads one stream to its bound.
-func (r *Runner) rereadStream(ctx context.Context, job payments.Rewind, name string, account func(string) payments.Account) (payments.Rewind, error) {
-	stream, from, err := r.bounds(ctx, &job, name)
-	if err != nil {
-		return job, err
-	}
-	if job, err = r.Store.GoOn(ctx, job, r.Hold); err != nil {
-		return job, err
-	}
-	last := job.Progress.Bounds[name]
-	created := stream.CachedInfo().Created
-	if from > last {
-		return job, nil
-	}
-	reader, err := newReader(ctx, stream, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from})
-	if err != nil {
-		return job, err
-	}
-	defer reader.close(ctx)
-	pending := reader.consumer.CachedInfo().NumPending
-	for from <= last && pending > 0 {
-		list, err := reader.more(int(min(messagesAtOnce, pending)))
-		if err != nil {
-			return job, err
-		}
-		if len(list) == 0 {
-			return job, unavailable("the stream "+name, errors.New("its messages do not come"))
-		}
-		for at := 0; at < len(list); {
-			var some []consumer.Forgotten
-			if some, at, from, err = r.take(list, at, name, created, last); err != nil {
-				return job, err
-			}
-			if job, err = r.restore(ctx, job, some, account); err != nil {
-				return job, err
-			}
-			// Once all is done: a message whose payment was stored and whose batch or dead letter was not is read again.
-			job.Progress.Sequence = from
-			job.Progress.Messages += len(some)
-		}
-		pending -= min(pending, uint64(len(list)))
-	}
-	return job, nil
-}
-
-// take reads messages from list[at] on, until there is enough to be stored together; next is where the next ones begin, in the list and the stream.
-func (r *Runner) take(list []jetstream.Msg, at int, name string, created time.Time, last uint64) (some []consumer.Forgotten, next int, sequence uint64, err error) {
-	n := 0
-	for next = at; next < len(list) && n < paymentsAtOnce; next++ {
-		m := list[next]
-		meta, err := m.Metadata()
-		if err != nil {
-			return nil, next, 0, err
-		}
-		if meta.Sequence.Stream > last {
-			return some, len(list), last + 1, nil
-		}
-		origin := payments.MessageOrigin{Stream: name, StreamCreated: created, Sequence: meta.Sequence.Stream, Subject: m.Subject()}
-		f := consumer.ReadForgotten(r.Subjects, origin, meta.Timestamp, m.Headers(), m.Data())
-		some = append(some, f)
-		n += len(f.Payments)
-		sequence = meta.Sequence.Stream + 1
-	}
-	return some, next, sequence, nil
-}
-
-// restore stores what messages ask for. A batch is stored after its payments, which it then finds.
-func (r *Runner) restore(ctx context.Context, job payments.Rewind, some []consumer.Forgotten, account func(string) payments.Account) (payments.Rewind, error) {
-	var list []payments.ForgottenPayment
-	owner := []int{} // of each payment, the message that it came by
-	for i, f := range some {
-		for range f.Payments {
-			owner = append(owner, i)
-		}
-		list = append(list, f.Payments...)
-	}
-	job, done, err := r.Store.RestorePayments(ctx, job, r.Hold, list, account)
-	if err != nil {
-		return job, err
-	}
-	letters := map[int]*payments.DeadLetter{}
-	for i, f := range some {
-		letters[i] = f.Letter
-	}
-	for i, differs := range done.Conflicts {
-		letters[owner[i]] = some[owner[i]].Refused(payments.VerdictConflict, differs)
-	}
-	for i, tenant := range done.Unknown {
-		job.Progress.Misses(tenant)
-		letters[owner[i]] = some[owner[i]].Refused(payments.VerdictTenantUnknown, nil)
-	}
-	for i, why := range done.Refused {
-		letters[owner[i]] = some[owner[i]].NotAllowed(why)
-	}
-	for i, f := range some {
-		if f.Batch != nil && letters[i] == nil {
-			admitted, err := r.Store.AdmitBatch(ctx, *f.Batch)
-			if err != nil {
-				return job, err
-			}
-			letters[i] = f.Refused(admitted.Verdict, admitted.Differs)
-		}
-		if letters[i] != nil {
-			if err := r.Store.BuryMessage(ctx, *letters[i]); err != nil {
-				return job, err
-			}
-			job.Progress.Letters++
-		}
-	}
-	return job, nil
-}
-
-// reader goes through a stream in order; it acks nothing and holds nothing back.
-type reader struct {
-	stream   jetstream.Stream
-	consumer jetstream.Consumer
-}
-
-func newReader(ctx context.Context, stream jetstream.Stream, c jetstream.ConsumerConfig) (*reader, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	c.AckPolicy, c.InactiveThreshold, c.MemoryStorage, c.Replicas = jetstream.AckNonePolicy, readerIdle, true, 1
-	made, err := stream.CreateConsumer(ctx, c)
-	if err != nil {
-		return nil, unavailable("a reader of the stream "+stream.CachedInfo().Config.Name, err)
-	}
-	return &reader{stream, made}, nil
-}
-
-// more returns the next messages, up to n.
-func (r *reader) more(n int) (list []jetstream.Msg, err error) {
-	batch, err := r.consumer.Fetch(n, jetstream.FetchMaxWait(fetchWait))
-	if err != nil {
-		return nil, unavailable("a stream's messages", err)
-	}
-	for m := range batch.Messages() {
-		list = append(list, m)
-	}
-	if err := batch.Error(); err != nil && len(list) == 0 {
-		return nil, unavailable("a stream's messages", err)
-	}
-	return list, nil
-}
-
-func (r *reader) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
-	defer cancel()
-	_ = r.stream.DeleteConsumer(ctx, r.consumer.CachedInfo().Name) // else it ends when nobody has asked it for a while
 }

@@ -215,7 +215,8 @@ func TestPostgresAway(t *testing.T) {
 	_, err20 := c.far.FollowUpState(ctx, claim.Payment)
 	_, err21 := c.far.FindFollowUp(ctx, "acme", claim.Payment.ID)
 	_, err22 := c.far.FollowUpsOf(ctx, "acme", claim.Payment.ID, "")
-	for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, err13, err14, err15, err16, err17, err18, err19, err20, err21, err22} {
+	_, err23 := c.far.CancelOpen(ctx, claim.Payment)
+	for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, err13, err14, err15, err16, err17, err18, err19, err20, err21, err22, err23} {
 		if !payments.Retryable(err) {
 			t.Errorf("call %d: %v, want %s", i+1, err, payments.CodeUnavailable)
 		}

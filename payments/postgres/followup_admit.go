@@ -13,12 +13,14 @@ type followUpAdmission struct {
 	*admission
 	charge key
 	token  payments.Token // names this very request, should the answer to its commit get lost
-	// forgotten: it was accepted before, and the database does not know that any more.
-	forgotten bool
+	// forgotten: its copy stands in a stream, and the database does not know any more what it came to. lookOnly is what AcceptForgotten says of it.
+	forgotten, lookOnly bool
+	allowed             func() error
 }
 
 // AdmitFollowUp implements payments.FollowUps: in one transaction it locks the charge, asks payments.AcceptFollowUp, and stores the follow-up with its
-// ticket, its place and what announces it. A key that is there already is found without a lock. CodeInvalid as for Admit.
+// ticket, its place and what announces it. A key that is there already is found without a lock. CodeInvalid as for Admit; CodeUnavailable, too, while a rewind
+// is running, for a key that is new.
 func (s *Store) AdmitFollowUp(ctx context.Context, r payments.FollowUpRequest) (payments.FollowUpAdmission, error) {
 	a, refused, err := s.prepareFollowUp(r)
 	if err != nil {
@@ -59,7 +61,7 @@ func (s *Store) prepareFollowUp(r payments.FollowUpRequest) (a *followUpAdmissio
 	if one.Refused == nil && !one.Intent.Kind.FollowUp() {
 		return nil, false, &payments.Error{Code: payments.CodeInvalid, Field: "kind", Message: "must be capture, cancel or refund"}
 	}
-	a = &followUpAdmission{token: s.newToken()}
+	a = &followUpAdmission{token: s.newToken(), allowed: r.Allowed}
 	if a.admission, refused, err = prepareAny(one); err != nil || refused {
 		return nil, refused, err
 	}
@@ -86,6 +88,9 @@ func (s *Store) admitFollowUp(ctx context.Context, tx *transaction, a *followUpA
 	if tenantUnknown || len(met) > 0 || !a.inserts() {
 		return a.answer(met, tenantUnknown), nil, nil
 	}
+	if err := s.trusted(ctx, tx, a); err != nil {
+		return payments.FollowUpAdmission{}, nil, err
+	}
 	t, err := s.lockTarget(ctx, tx, a)
 	if err != nil {
 		return payments.FollowUpAdmission{}, nil, err
@@ -93,15 +98,33 @@ func (s *Store) admitFollowUp(ctx context.Context, tx *transaction, a *followUpA
 	if len(t.met) > 0 { // by somebody who had the lock before
 		return a.answer(t.met, false), nil, nil
 	}
-	accept := payments.AcceptFollowUp
+	amount, verdict, why := int64(0), payments.Verdict(""), ""
 	if a.forgotten {
-		accept = payments.AcceptForgotten
+		amount, verdict, why, a.lookOnly = payments.AcceptForgotten(t.charge, t.earlier, a.Intent)
+	} else {
+		amount, verdict, why = payments.AcceptFollowUp(t.charge, t.earlier, a.Intent)
 	}
-	amount, verdict, why := accept(t.charge, t.earlier, a.Intent)
 	if verdict != payments.VerdictStored {
 		return payments.FollowUpAdmission{Verdict: verdict, Why: why}, nil, nil
 	}
 	return s.storeFollowUp(ctx, tx, a, t, amount)
+}
+
+// trusted refuses what is new while the database may have forgotten what was accepted before: how much is left is what a rewind finds out.
+func (s *Store) trusted(ctx context.Context, tx *transaction, a *followUpAdmission) error {
+	if a.forgotten {
+		return nil
+	}
+	if a.allowed != nil {
+		if err := a.allowed(); err != nil {
+			return err
+		}
+	}
+	err := s.notRewinding(ctx, tx)
+	if payments.ErrorCode(err) == payments.CodeInvalid {
+		return payments.Errorf(payments.CodeUnavailable, "a rewind is running")
+	}
+	return err
 }
 
 // target is what a follow-up meets under the lock of its charge.

@@ -82,6 +82,12 @@ func (s *Store) FollowUpState(ctx context.Context, p payments.Payment) (payments
 	return state, nil
 }
 
+// CancelOpen implements payments.FollowUps.
+func (s *Store) CancelOpen(ctx context.Context, charge payments.Payment) (open bool, err error) {
+	err = s.pool.QueryRow(ctx, query("cancel_open"), charge.TenantID, charge.ID[:]).Scan(&open)
+	return open, translate(err)
+}
+
 // nameRefunds reads what Stripe calls the refunds among rows that are locked; where no row is a follow-up's it asks nothing.
 func nameRefunds(ctx context.Context, tx *transaction, rows []row) error {
 	at := map[key]int{}

@@ -94,51 +94,6 @@ func (s *Store) restoreCharges(ctx context.Context, r payments.Rewind, hold time
 	})
 }
 
-// restoreFollowUp does so for one capture, cancel or refund, in a transaction of its own, since it is decided under a lock of its charge.
-func (s *Store) restoreFollowUp(ctx context.Context, r payments.Rewind, hold time.Duration, f payments.ForgottenPayment, i int, account AccountOf, done *payments.Restored) (payments.Rewind, error) {
-	a, _, err := s.prepareFollowUp(payments.FollowUpRequest{Intent: f.Intent, Lane: f.Lane})
-	if err != nil {
-		return r, err
-	}
-	a.forgotten = true
-	missing, err := s.missingTenants(ctx, []string{a.Intent.TenantID})
-	if err != nil {
-		return r, translate(err)
-	}
-	if missing[a.Intent.TenantID] {
-		done.Unknown[i] = a.Intent.TenantID
-		return r, nil
-	}
-	stored := 0
-	next, err := s.rewinding(ctx, r, hold, func(ctx context.Context, tx *transaction, r *payments.Rewind, now time.Time) ([]payments.OutboxItem, error) {
-		delete(done.Conflicts, i)
-		delete(done.Refused, i)
-		answer, _, err := s.admitFollowUp(ctx, tx, a, false)
-		if err != nil {
-			return nil, err
-		}
-		switch stored = 0; answer.Verdict {
-		case payments.VerdictStored:
-			stored = 1
-		case payments.VerdictConflict:
-			done.Conflicts[i] = answer.Differs
-			return nil, nil
-		case payments.VerdictExists:
-		default:
-			done.Refused[i] = answer.Why
-			return nil, nil
-		}
-		asked := *r
-		asked.Since = earlier(r.Since, f.StoredAt)
-		in, messages, err := s.doubt(ctx, tx, asked, now, []key{a.key()}, account)
-		r.Progress.Doubted += in.n
-		r.Progress.Restored += stored
-		return messages, err
-	})
-	done.Stored += stored
-	return next, err
-}
-
 func earlier(a, b time.Time) time.Time {
 	if b.IsZero() || a.Before(b) {
 		return a

@@ -117,6 +117,7 @@ var rewindSteps = map[payments.RewindStep]string{
 	payments.RewindOthers:  "going through what was given up or waits for a person",
 	payments.RewindOpen:    "reading again what waits for its customer or for a capture",
 	payments.RewindStreams: "reading the streams of intents again",
+	payments.RewindAgain:   "captures, cancels and refunds that came before their payments",
 	payments.RewindFound:   "going through what came meanwhile",
 	payments.RewindAccept:  "marking the database anew",
 }

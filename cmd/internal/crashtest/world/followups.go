@@ -20,12 +20,13 @@ import (
 // FollowUp is one capture, cancel or refund that a producer asks for.
 type FollowUp struct {
 	oracle.FollowUp
-	Order Order // what it is about
+	Order Order         // what it is about
+	Lane  payments.Lane // by which it is published; the interactive one unless it says otherwise
 }
 
 // FollowUp draws up a follow-up of an order. Amount 0 asks for all there is.
 func (w *World) FollowUp(kind payments.Kind, o Order, key string, amount int64) FollowUp {
-	return FollowUp{Order: o, FollowUp: oracle.FollowUp{TenantID: o.TenantID, Key: key, Kind: kind, Customer: o.Money.Customer, Amount: amount}}
+	return FollowUp{Order: o, Lane: payments.LaneInteractive, FollowUp: oracle.FollowUp{TenantID: o.TenantID, Key: key, Kind: kind, Customer: o.Money.Customer, Amount: amount}}
 }
 
 // ID is the follow-up's id.
@@ -102,7 +103,7 @@ func (w *World) PublishFollowUps(list ...FollowUp) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		ack := w.Send(w.IntentSubject(f.TenantID), data, nil)
+		ack := w.Send(w.Subject(Order{Intent: oracle.Intent{TenantID: f.TenantID}, Lane: f.Lane}), data, nil)
 		w.acknowledgedFollowUp(f, !ack.Duplicate)
 	}
 }
