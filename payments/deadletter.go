@@ -46,6 +46,7 @@ type DeadLetter struct {
 	TenantID       string // "" when it is not known
 	IdempotencyKey string
 	PaymentID      *ID
+	PaymentKind    Kind // of that payment, where it is read with the dead letter; "": a charge, or nobody has stored it
 	Reason         Reason
 	Message        string // what is wrong and the remedy; never a refused value
 	Origin         MessageOrigin

@@ -113,6 +113,7 @@ type ReplayItem struct {
 	LetterID   string
 	TenantID   string
 	PaymentID  *ID
+	Kind       Kind         // of its payment; "" while nobody has stored it
 	Result     ReplayResult // "" while it has none
 	Status     Status       // of its payment, as last seen
 	Detail     string       // why, in words

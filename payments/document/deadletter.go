@@ -27,7 +27,7 @@ func DeadLetter(d payments.DeadLetter) schema.DeadLetter {
 		LastSeen:       schema.NewTimestamp(d.LastSeen),
 	}
 	if d.PaymentID != nil {
-		doc.PaymentID = schema.Null(d.PaymentID.String())
+		doc.PaymentID = schema.Null(d.PaymentID.Format(d.PaymentKind))
 	}
 	if d.Origin.Stream != "" {
 		doc.StreamSeq = schema.Null(int64(d.Origin.Sequence))

@@ -65,7 +65,7 @@ func ReplayItem(i payments.ReplayItem) schema.ReplayItem {
 		Status: schema.Null(string(i.Status)), Detail: schema.Null(i.Detail), FinishedAt: schema.NullTimestamp(i.FinishedAt),
 	}
 	if i.PaymentID != nil {
-		doc.PaymentID = schema.Null(i.PaymentID.String())
+		doc.PaymentID = schema.Null(i.PaymentID.Format(i.Kind))
 	}
 	return doc
 }

@@ -90,7 +90,7 @@ func (s *Store) discardChunk(ctx context.Context, ids []string, line payments.Au
 			if err := s.notRewinding(ctx, tx); err != nil {
 				return err
 			}
-			letters, rows, now, err := s.lockDiscards(ctx, tx, ids)
+			letters, rows, behind, now, err := s.lockDiscards(ctx, tx, ids)
 			if err != nil {
 				return err
 			}
@@ -120,6 +120,7 @@ func (s *Store) discardChunk(ctx context.Context, ids []string, line payments.Au
 				if err := s.queueChanges(b, changes, now, &messages); err != nil {
 					return err
 				}
+				queueWake(b, changes, behind, rows, now)
 			}
 			if len(gone) > 0 {
 				b.Queue(query("move_letters"), gone, slices.Repeat([]string{string(payments.DeadLetterDiscarded)}, len(gone)), make([]int32, len(gone)))
@@ -139,8 +140,8 @@ func (s *Store) discardChunk(ctx context.Context, ids []string, line payments.Au
 	return done, err
 }
 
-// lockDiscards locks the payments of dead letters and then these, in the order of everybody.
-func (s *Store) lockDiscards(ctx context.Context, tx *transaction, ids []string) (letters map[string]letterLock, rows map[key]row, now time.Time, err error) {
+// lockDiscards locks the payments of dead letters, what waits behind those that are captures, cancels or refunds, and then the letters, in the order of everybody.
+func (s *Store) lockDiscards(ctx context.Context, tx *transaction, ids []string) (letters map[string]letterLock, rows map[key]row, behind map[key]key, now time.Time, err error) {
 	var named []payments.DeadLetter
 	b := tx.batch()
 	b.Queue(query("clock"), s.now()).QueryRow(func(r pgx.Row) error { return r.Scan(&now) })
@@ -149,7 +150,7 @@ func (s *Store) lockDiscards(ctx context.Context, tx *transaction, ids []string)
 		return err
 	})
 	if err = tx.send(ctx, b); err != nil {
-		return nil, nil, now, err
+		return nil, nil, nil, now, err
 	}
 	var keys []key
 	for _, d := range named {
@@ -157,11 +158,17 @@ func (s *Store) lockDiscards(ctx context.Context, tx *transaction, ids []string)
 			keys = append(keys, key{d.TenantID, *d.PaymentID})
 		}
 	}
+	if behind, err = s.nextFollowUps(ctx, tx, keys); err != nil {
+		return nil, nil, nil, now, err
+	}
+	for _, next := range behind {
+		keys = append(keys, next)
+	}
 	if rows, err = s.lockEach(ctx, tx, keys); err != nil {
-		return nil, nil, now, err
+		return nil, nil, nil, now, err
 	}
 	letters, err = s.lockLetters(ctx, tx, ids)
-	return letters, rows, now.UTC(), err
+	return letters, rows, behind, now.UTC(), err
 }
 
 // discardOne says what discarding does to the dead letter's payment, or why it must not be.

@@ -128,6 +128,8 @@ func TestStalledRefund(t *testing.T) {
 		return f
 	}
 	discarded := stall("discarded")
+	b.ask(asking(payments.KindRefund, charge, "behind", 1000), payments.VerdictStored)
+	b.recordFollowUp(b.takeUp("behind"), payments.Transition{Status: payments.StatusWaiting, Reason: payments.ReasonBehind, ClearSubmit: true}, time.Hour)
 	v, err := b.PreviewDiscard(ctx, payments.LetterFilter{}, 0)
 	if err != nil || v.Count != 1 || v.Canceled != 1 || len(v.Refused) != 0 || v.Amount["usd"] != 1000 {
 		t.Errorf("preview: %+v, %v", v, err)
@@ -138,6 +140,8 @@ func TestStalledRefund(t *testing.T) {
 	if f, err := b.FindFollowUp(ctx, "acme", discarded.ID); err != nil || f.Status != payments.StatusCanceled {
 		t.Errorf("discarded: %+v, %v", f, err)
 	}
+	behind := b.takeUp("behind") // it goes on at once
+	b.recordFollowUp(behind, payments.Transition{Status: payments.StatusFailed, Reason: payments.ReasonRefundFailed}, 0)
 	again := stall("again")
 	b.newReplay(payments.NewReplay{})
 	items, err := b.ClaimReplayItems(ctx, 10, time.Minute)
@@ -171,7 +175,7 @@ func TestBuriedRefund(t *testing.T) {
 	if p := b.find(c); p.Status != payments.StatusUnknown || !p.InDoubt || p.Sequence != 2 {
 		t.Errorf("buried: %+v", p)
 	}
-	if letters := b.letters(DeadLettersRequest{}); len(letters) != 1 || letters[0].IdempotencyKey != "r" || *letters[0].PaymentID != c.Payment.ID {
+	if letters := b.letters(DeadLettersRequest{}); len(letters) != 1 || letters[0].IdempotencyKey != "r" || *letters[0].PaymentID != c.Payment.ID || letters[0].PaymentKind != payments.KindRefund {
 		t.Errorf("letters: %+v", letters)
 	}
 	b.clock.Advance(time.Minute)
@@ -182,20 +186,33 @@ func TestBuriedRefund(t *testing.T) {
 	}
 }
 
-// TestPreviewOfFollowUps: a message that asks for a refund may move money, as much as nobody can tell in which currency; one that cannot be one is refused.
+// TestPreviewOfFollowUps: a message that asks for a refund may move money, in the currency of its payment, and as much as nobody can tell when that is not there;
+// one that cannot be one is refused.
 func TestPreviewOfFollowUps(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	about := `"payment_id":"pay_af5f4f1841e88ebcae502028d51c062c"`
-	b.message("dl_refund", "r", `{"kind":"refund",`+about+`,"amount":500}`, payments.ReasonInvalid, 1)
-	b.message("dl_cancel", "c", `{"kind":"cancel",`+about+`}`, payments.ReasonInvalid, 2)
-	b.message("dl_nothing", "n", `{"kind":"refund",`+about+`,"amount":0}`, payments.ReasonInvalid, 3)
+	charge := b.taken("there")
+	gone, there := `"payment_id":"pay_af5f4f1841e88ebcae502028d51c062c"`, `"payment_id" : "`+charge.ID.String()+`"`
+	b.message("dl_refund", "r", `{"kind":"refund",`+gone+`,"amount":500}`, payments.ReasonInvalid, 1)
+	b.message("dl_cancel", "c", `{"kind":"cancel",`+gone+`}`, payments.ReasonInvalid, 2)
+	b.message("dl_nothing", "n", `{"kind":"refund",`+gone+`,"amount":0}`, payments.ReasonInvalid, 3)
+	b.message("dl_known", "k", `{"kind":"refund",`+there+`,"amount":700}`, payments.ReasonInvalid, 4)
+	b.message("dl_all", "a", `{"kind":"refund",`+there+`}`, payments.ReasonInvalid, 5)
+	b.message("dl_raw", "w", "\x00\xff"+there, payments.ReasonUndecodable, 6)
 	v, err := b.PreviewReplay(context.Background(), payments.NewReplay{})
-	if err != nil || v.Count != 3 || v.Payments != 3 || v.Unpriced != 1 || v.Refused != 1 || len(v.Amount) != 0 {
+	if err != nil || v.Count != 6 || v.Payments != 6 || v.Unpriced != 1 || v.Refused != 2 || len(v.Amount) != 1 || v.Amount["usd"] != 700+9900 {
 		t.Errorf("%+v, %v", v, err)
+	}
+	d, err := b.PreviewDiscard(context.Background(), payments.LetterFilter{ID: "dl_known"}, 0)
+	if err != nil || d.Unpriced != 0 || d.Amount["usd"] != 700 {
+		t.Errorf("discarded: %+v, %v", d, err)
 	}
 	v, err = b.PreviewReplay(context.Background(), payments.NewReplay{Filter: payments.LetterFilter{ID: "dl_nothing"}, Set: map[string]string{"amount": ""}})
 	if err != nil || v.Count != 1 || v.Unpriced != 1 || v.Refused != 0 {
 		t.Errorf("all that is left: %+v, %v", v, err)
+	}
+	v, err = b.PreviewReplay(context.Background(), payments.NewReplay{Filter: payments.LetterFilter{ID: "dl_known"}, Set: map[string]string{"payment_id": "pay_af5f4f1841e88ebcae502028d51c062c"}})
+	if err != nil || v.Count != 1 || v.Unpriced != 1 || len(v.Amount) != 0 {
+		t.Errorf("of another payment: %+v, %v", v, err)
 	}
 }

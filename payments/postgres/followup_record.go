@@ -166,6 +166,44 @@ func (e *followUpEnd) next(ctx context.Context, tx *transaction) (next key, now 
 	return next, now.UTC(), err
 }
 
+// nextFollowUps finds, for those of the keys that are follow-ups, the one that may go on once they have ended.
+func (s *Store) nextFollowUps(ctx context.Context, tx *transaction, keys []key) (map[key]key, error) {
+	behind := map[key]key{}
+	if len(keys) == 0 {
+		return behind, nil
+	}
+	b := tx.batch()
+	for _, k := range keys {
+		b.Queue(query("next_follow_up"), k.tenant, k.id[:]).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				next, id := key{tenant: k.tenant}, []byte(nil)
+				if err := rows.Scan(&id); err != nil {
+					return err
+				}
+				copy(next.id[:], id)
+				behind[k] = next
+			}
+			return rows.Err()
+		})
+	}
+	return behind, tx.send(ctx, b)
+}
+
+// queueWake makes due at once what waited behind those that have ended, where nobody has it.
+func queueWake(b *pgx.Batch, ended []*change, behind map[key]key, rows map[key]row, now time.Time) {
+	var woken []key
+	for _, c := range ended {
+		if next, waits := behind[c.key()]; waits && rows[next].ticket != nil {
+			woken = append(woken, next)
+		}
+	}
+	if len(woken) > 0 {
+		slices.SortFunc(woken, key.compare)
+		tenants, ids := keyArrays(slices.Compact(woken))
+		b.Queue(query("due_now"), tenants, ids, now)
+	}
+}
+
 // move is what the end of the follow-up does to its charge: a change, or none, and how much was given back.
 func (e *followUpEnd) move(charge row, of payments.TargetChange, now time.Time) (c *change, refunded int64, err error) {
 	p := charge.payment

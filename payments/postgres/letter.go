@@ -54,12 +54,12 @@ func paymentParam(id *payments.ID) []byte {
 func scanLetter(rows pgx.Rows, more ...any) (payments.DeadLetter, error) {
 	var d payments.DeadLetter
 	var id, sum []byte
-	var reason, state string
+	var reason, state, kind string
 	var created pgtype.Timestamptz
 	var sequence int64
 	targets := append([]any{
 		&d.ID, &d.TenantID, &d.IdempotencyKey, &id, &reason, &d.Message, &d.Origin.Stream, &created, &sequence, &d.Origin.Subject, &d.Headers,
-		&d.Payload, &d.PayloadLength, &sum, &d.Tries, &state, &d.Replays, &d.FirstSeen, &d.LastSeen,
+		&d.Payload, &d.PayloadLength, &sum, &d.Tries, &state, &d.Replays, &d.FirstSeen, &d.LastSeen, &kind,
 	}, more...)
 	if err := rows.Scan(targets...); err != nil {
 		return d, err
@@ -71,7 +71,7 @@ func scanLetter(rows pgx.Rows, more ...any) (payments.DeadLetter, error) {
 		return d, fmt.Errorf("%w: a hash of %d bytes", errMapping, len(sum))
 	}
 	copy(d.PayloadSHA256[:], sum)
-	d.Reason, d.State = payments.Reason(reason), payments.DeadLetterState(state)
+	d.Reason, d.State, d.PaymentKind = payments.Reason(reason), payments.DeadLetterState(state), payments.Kind(kind)
 	d.Origin.StreamCreated, d.Origin.Sequence = instant(created), uint64(sequence)
 	d.FirstSeen, d.LastSeen = d.FirstSeen.UTC(), d.LastSeen.UTC()
 	return d, nil

@@ -27,6 +27,28 @@ type candidate struct {
 	inDoubt   bool             // something of its payment may be at Stripe
 	stored    map[string]int64 // the money of its payment
 	money     map[string]int64 // by currency, as it stands there; nil: nobody can tell
+	charge    about            // what the message of a capture, cancel or refund is about
+}
+
+// about is a charge, as far as its money goes; one that is not there has no currency.
+type about struct {
+	currency     string
+	amount, left int64 // left is what was taken and not given back
+}
+
+// asks is the money that a capture, a cancel or a refund asks for, at most; nil: nobody can tell.
+func (a about) asks(i payments.Intent) map[string]int64 {
+	switch {
+	case i.Kind == payments.KindCancel:
+		return map[string]int64{} // it moves none
+	case a.currency == "":
+		return nil
+	case !i.All:
+		return map[string]int64{a.currency: i.Amount}
+	case i.Kind == payments.KindRefund:
+		return map[string]int64{a.currency: a.left}
+	}
+	return map[string]int64{a.currency: a.amount}
 }
 
 // settled reports whether its payment has its outcome, so that a replay only reports it.
@@ -55,7 +77,7 @@ func candidates(ctx context.Context, q querier, f payments.LetterFilter, each fu
 		var reason, subject, status, currency string
 		var amount int64
 		if err := rows.Scan(&c.letterID, &c.tenantID, &reason, &c.ofMessage, &c.busy, &payment, &c.key, &subject, &c.accepted, &c.payload, &status,
-			&amount, &currency, &c.inDoubt); err != nil {
+			&amount, &currency, &c.inDoubt, &c.charge.currency, &c.charge.amount, &c.charge.left); err != nil {
 			return err
 		}
 		c.reason, c.status, c.ofBatch = payments.Reason(reason), payments.Status(status), c.ofMessage && isBatch(subject)
@@ -66,7 +88,11 @@ func candidates(ctx context.Context, q querier, f payments.LetterFilter, each fu
 			c.stored = map[string]int64{currency: amount}
 		}
 		if c.money = c.stored; c.ofMessage {
-			c.money = moneyIn(c.payload)
+			if c.money = moneyIn(c.payload); c.charge.currency != "" {
+				if list, sound := c.intent(c.payload); sound && list[0].Kind.FollowUp() {
+					c.money = c.charge.asks(list[0])
+				}
+			}
 		}
 		if !each(c) {
 			return nil

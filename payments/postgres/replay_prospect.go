@@ -93,10 +93,10 @@ func (c *candidate) asked(set map[string]string) (map[string]int64, fate) {
 	list, sound := read(data)
 	switch {
 	case sound && !c.ofBatch && list[0].Kind.FollowUp():
-		if list[0].Kind == payments.KindCancel {
-			return map[string]int64{}, mayCharge // it moves none
+		if _, another := set["payment_id"]; another {
+			return about{}.asks(list[0]), mayCharge // in a currency that the message does not say
 		}
-		return nil, mayCharge // in the currency of its payment, which the message does not say
+		return c.charge.asks(list[0]), mayCharge
 	case sound:
 		money := map[string]int64{}
 		for _, i := range list {
@@ -146,12 +146,12 @@ func isBatch(subject string) bool {
 type outlook struct {
 	letters, nameless, conflict, refused, unpriced int
 
-	known map[about]*sums
+	known map[subject]*sums
 	loose map[string]int64 // money of letters that name no payment
 }
 
-// about is what a letter is about; a batch may have the key of a payment.
-type about struct {
+// subject is what a letter is about; a batch may have the key of a payment.
+type subject struct {
 	key
 	batch bool
 }
@@ -172,7 +172,7 @@ func (t *outlook) add(p prospect) {
 		t.refused++
 	}
 	if t.known == nil {
-		t.known, t.loose = map[about]*sums{}, map[string]int64{}
+		t.known, t.loose = map[subject]*sums{}, map[string]int64{}
 	}
 	if p.payment == nil {
 		t.nameless++
@@ -182,10 +182,10 @@ func (t *outlook) add(p prospect) {
 		addMoney(t.loose, p.money)
 		return
 	}
-	one := t.known[about{*p.payment, p.ofBatch}]
+	one := t.known[subject{*p.payment, p.ofBatch}]
 	if one == nil {
 		one = &sums{}
-		t.known[about{*p.payment, p.ofBatch}] = one
+		t.known[subject{*p.payment, p.ofBatch}] = one
 	}
 	one.fates[p.fate] = true
 	if p.fate != mayCharge {

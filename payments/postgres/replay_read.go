@@ -83,13 +83,13 @@ func (s *Store) ReplayItems(ctx context.Context, id string, result payments.Repl
 func scanReplayItem(r pgx.CollectableRow) (payments.ReplayItem, error) {
 	var i payments.ReplayItem
 	var payment []byte
-	var result, status string
+	var result, status, kind string
 	var finished pgtype.Timestamptz
-	err := r.Scan(&i.ReplayID, &i.LetterID, &i.TenantID, &payment, &result, &status, &i.Detail, &finished)
+	err := r.Scan(&i.ReplayID, &i.LetterID, &i.TenantID, &payment, &result, &status, &i.Detail, &finished, &kind)
 	if len(payment) == len(payments.ID{}) {
 		i.PaymentID = (*payments.ID)(payment)
 	}
-	i.Result, i.Status, i.FinishedAt = payments.ReplayResult(result), payments.Status(status), instant(finished)
+	i.Kind, i.Result, i.Status, i.FinishedAt = payments.Kind(kind), payments.ReplayResult(result), payments.Status(status), instant(finished)
 	return i, err
 }
 

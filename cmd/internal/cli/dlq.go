@@ -105,7 +105,7 @@ func (s *shared) printLetter(d payments.DeadLetter) error {
 		{"tries", some(uint64(d.Tries))}, {"replays", some(uint64(d.Replays))}, {"first seen", utc(d.FirstSeen)}, {"last seen", utc(d.LastSeen)},
 	}
 	if d.PaymentID != nil {
-		lines = append(lines, [2]string{"payment", d.PaymentID.String()})
+		lines = append(lines, [2]string{"payment", d.PaymentID.Format(d.PaymentKind)})
 	}
 	for _, l := range lines {
 		if l[1] != "" {

@@ -127,7 +127,7 @@ func (r *replaysShow) printItems(ctx context.Context, store operators, job payme
 		func(item payments.ReplayItem) []string {
 			payment := "-"
 			if item.PaymentID != nil {
-				payment = item.PaymentID.String()
+				payment = item.PaymentID.Format(item.Kind)
 			}
 			return []string{item.LetterID, payment, orDash(string(item.Result)), orDash(string(item.Status)), orDash(item.Detail)}
 		},
