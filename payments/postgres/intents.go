@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -61,16 +62,34 @@ func (o intents) Sent(ctx context.Context, ids []int64) error {
 	slices.Sort(whole)
 	return o.store.write(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{}
-		if len(whole) > 0 {
-			b.Queue(query("intents_sent"), int16(o.lane), whole, whole[0], whole[len(whole)-1])
+		for run := range near(whole) {
+			b.Queue(query("intents_sent"), int16(o.lane), run, run[0], run[len(run)-1])
 		}
 		if len(rows) > 0 {
-			first, last := slices.Min(rows), slices.Max(rows)
-			b.Queue(query("intents_sent_in_part"), int16(o.lane), rows, parts, first, last)
-			b.Queue(query("intents_all_sent"), int16(o.lane), rows, first, last)
+			b.Queue(query("intents_sent_in_part"), int16(o.lane), rows, parts)
+			b.Queue(query("intents_all_sent"), int16(o.lane), rows)
 		}
 		return o.store.pool.SendBatch(ctx, b).Close()
 	})
+}
+
+// nearBy is how far apart two numbers in a row are at most, for a statement that reads all between the first and the last.
+const nearBy = 100
+
+// near cuts sorted numbers where many are missing, so that one old row beside a thousand new ones does not have all between them read.
+func near(sorted []int64) iter.Seq[[]int64] {
+	return func(yield func([]int64) bool) {
+		from := 0
+		for i := 1; i <= len(sorted); i++ {
+			if i < len(sorted) && sorted[i]-sorted[i-1] <= nearBy {
+				continue
+			}
+			if !yield(sorted[from:i]) {
+				return
+			}
+			from = i
+		}
+	}
 }
 
 // UnpublishedMax is how far Unpublished counts: a limit above it would never be reached.

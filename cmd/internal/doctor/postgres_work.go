@@ -247,7 +247,7 @@ func judgeOutbox(n int, oldest time.Duration) verdict {
 func checkUnpublished(ctx context.Context, x *examination) verdict {
 	ctx, cancel := x.limited(ctx)
 	defer cancel()
-	n, oldest, err := x.backlog(ctx, `SELECT (SELECT coalesce(sum(octet_length(payment_id) / 16), 0)::bigint FROM (SELECT payment_id FROM outbox_intents LIMIT 10000000) o), coalesce((
+	n, oldest, err := x.backlog(ctx, `SELECT (SELECT coalesce(sum(octet_length(payment_id) / 16 - coalesce(cardinality(sent), 0)), 0)::bigint FROM (SELECT payment_id, sent FROM outbox_intents LIMIT 10000000) o), coalesce((
 		SELECT extract(epoch FROM now() - min(p.created_at)) FROM (
 			(SELECT * FROM outbox_intents WHERE lane = 1 ORDER BY id LIMIT 1) UNION ALL (SELECT * FROM outbox_intents WHERE lane = 2 ORDER BY id LIMIT 1)) o
 		JOIN payments p ON p.tenant_id = o.tenant_id AND p.id = substr(o.payment_id, 1, 16)), 0)::float8`)

@@ -2,13 +2,13 @@
 -- where they stand, one by one by their key (a join would be free to read all payments); their tickets do not matter.
 WITH clock AS (SELECT coalesce($4::timestamptz, now()) AS now),
 picked AS (
-    SELECT o.id, octet_length(o.payment_id) / 16 AS parts FROM outbox_intents o, clock WHERE o.lane = $1::int2 AND (o.hold_until IS NULL OR o.hold_until <= clock.now)
+    SELECT o.id, octet_length(o.payment_id) / 16 - coalesce(cardinality(o.sent), 0) AS parts FROM outbox_intents o, clock WHERE o.lane = $1::int2 AND (o.hold_until IS NULL OR o.hold_until <= clock.now)
     ORDER BY o.id LIMIT $2 FOR UPDATE OF o SKIP LOCKED
 ),
 enough AS (SELECT id FROM (SELECT id, sum(parts) OVER (ORDER BY id) - parts AS earlier FROM picked) p WHERE earlier < $2),
 held AS (
     UPDATE outbox_intents o SET hold_until = clock.now + $3::bigint * interval '1 microsecond'
-    FROM enough, clock WHERE o.lane = $1::int2 AND o.id = enough.id
+    FROM clock WHERE o.lane = $1::int2 AND o.id = ANY (ARRAY(SELECT id FROM enough)) -- as in outbox_pending.sql
         AND o.id BETWEEN (SELECT min(id) FROM enough) AND (SELECT max(id) FROM enough) -- as in intents_sent.sql
     RETURNING o.id, o.tenant_id, o.payment_id, o.sent
 ),

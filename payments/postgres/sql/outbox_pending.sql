@@ -5,7 +5,8 @@ picked AS (
     ORDER BY o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED
 ),
 held AS (
-    UPDATE outbox o SET hold_until = clock.now + $2::bigint * interval '1 microsecond' FROM picked, clock WHERE o.id = picked.id
+    UPDATE outbox o SET hold_until = clock.now + $2::bigint * interval '1 microsecond' FROM clock
+    WHERE o.id = ANY (ARRAY(SELECT id FROM picked)) -- no join: planned on a small table, and kept, it compared each row with each
     RETURNING o.id, o.kind, o.tenant_id, o.payment_id, o.sequence, o.dead_letter_id
 )
 SELECT h.id, h.kind, coalesce(h.tenant_id, ''), coalesce(h.dead_letter_id, ''), coalesce(e.type, ''), coalesce(e.body->>'id', ''),
