@@ -229,7 +229,9 @@ func TestSentReadsOnlyItsRows(t *testing.T) {
 				byNumber := slices.ContainsFunc(plan, func(line string) bool {
 					return strings.Contains(line, "Index Cond") && (strings.Contains(line, "(id >= ") && strings.Contains(line, "(id <= ") || strings.Contains(line, "(id = ANY"))
 				})
-				joined := slices.ContainsFunc(plan, func(line string) bool { return strings.Contains(line, "Join Filter") && strings.Contains(line, "enough") })
+				joined := slices.ContainsFunc(plan, func(line string) bool {
+					return strings.Contains(line, "Join Filter") && strings.Contains(line, "enough")
+				})
 				if !byNumber || joined {
 					t.Fatalf("with %d rows, analyzed %t, %s does not look rows up by their number:\n%s", rows, analyzed, name, strings.Join(plan, "\n"))
 				}

@@ -39,7 +39,7 @@ const (
 const connectTimeout = 15 * time.Second
 
 // openPool connects and asks one question, so that a wrong URL is an error here and not at the first payment.
-func openPool(ctx context.Context, dsn string, opts Options, now func() *time.Time) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, dsn string, opts Options, now func() *time.Time, kept *plans) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		// pgx hides the password in its own message.
@@ -60,6 +60,7 @@ func openPool(ctx context.Context, dsn string, opts Options, now func() *time.Ti
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	config.PrepareConn = kept.prepare
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 		defer cancel()

@@ -115,7 +115,9 @@ func (s *Store) write(ctx context.Context, do func(context.Context) error) error
 	defer cancel()
 	limit := flushRetry.Base
 	for attempt := 1; ; attempt++ {
+		began := s.wall()
 		err := do(own)
+		s.took(s.wall().Sub(began))
 		if err == nil || attempt == attemptsMax || !transient(err) {
 			return translate(err)
 		}

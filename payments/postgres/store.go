@@ -22,6 +22,7 @@ type Store struct {
 
 	budgets budgets
 	turns   turns
+	plans   plans
 	// restored: accept has found what a rewind has stored, and is not asked any more.
 	restored atomic.Bool
 	// meetsUntil, as Unix time in nanoseconds: until then accept expects rows that are there already.
@@ -55,7 +56,7 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
 	s := &Store{opts: opts}
 	var err error
-	if s.pool, err = openPool(ctx, dsn, opts, s.now); err != nil {
+	if s.pool, err = openPool(ctx, dsn, opts, s.now, &s.plans); err != nil {
 		return nil, err
 	}
 	s.admits = coalesce.New(coalesce.Options[*admission]{
@@ -80,6 +81,7 @@ func (s *Store) Close(ctx context.Context) error {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
+		s.plans.close()
 		s.pool.Close() // waits for connections that are in use
 	}()
 	select {
@@ -112,6 +114,7 @@ func (s *Store) newToken() (t payments.Token) {
 
 func (s *Store) observe(verb string) func(coalesce.Stats) {
 	return func(stats coalesce.Stats) {
+		s.took(stats.Duration)
 		if stats.Singly > 0 && !violates(stats.Err, intentTaken) {
 			s.opts.Logger.Error("a flush was repeated one by one: a bound is not checked before it reaches SQL",
 				"verb", verb, "items", stats.Singly, "error", stats.Err)
@@ -121,6 +124,9 @@ func (s *Store) observe(verb string) func(coalesce.Stats) {
 		}
 	}
 }
+
+// took is told how long PostgreSQL needed.
+func (s *Store) took(d time.Duration) { s.plans.took(d, s.wall(), s.pool, s.opts.Logger) }
 
 // committed hands messages on after their commit.
 func (s *Store) committed(items []payments.OutboxItem) {

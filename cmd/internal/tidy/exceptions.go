@@ -16,6 +16,7 @@ var Exceptions = []Exception{
 	{"payments/coalesce/options.go", "rand.N", "the default of an option; spreads retries"},
 	{"payments/stripe/options.go", "time.Now", "the default of an option"},
 	{"payments/postgres/options.go", "time.Now", "the default of an option: the wall clock that leases count from"},
+	{"payments/postgres/plans.go", "context.Background", "plans are made anew for everybody, not for the call that was slow; Close waits for it, bounded by itself"},
 	{"producer/publisher.go", "context.Background", "Close has no caller's context; every group that it waits for bounds itself"},
 	{"producer/publisher.go", "rand.N", "the default of a field; spreads retries"},
 	{"producer/relay_options.go", "time.Now", "the default of an option; measures ages only"},
