@@ -63,8 +63,8 @@ type FollowUps interface {
 	AdmitFollowUp(ctx context.Context, r FollowUpRequest) (FollowUpAdmission, error)
 	// FollowUpState reads what the owner of a follow-up must know. CodeNotFound.
 	FollowUpState(ctx context.Context, p Payment) (FollowUpState, error)
-	// CancelOpen reports whether a cancel of the charge is open that may have succeeded before the database was restored: it is in doubt, or the charge
-	// has been through a rewind, so that the cancel may be the repeat of one that nobody knows of any more. No codes of its own.
+	// CancelOpen reports whether a cancel of the charge is open that may have succeeded before the database was restored: the charge has been through a
+	// rewind, so that the cancel may be the repeat of one that nobody knows of any more. No codes of its own.
 	CancelOpen(ctx context.Context, charge Payment) (bool, error)
 	// RecordFollowUp is Record for a follow-up. With Transition.Target it changes the charge in the same transaction, locking tickets before payments:
 	// Target is asked again with the charge as it is locked. CodeTicketLost; CodeTargetMoved: the charge does not allow the change as it stands now, and

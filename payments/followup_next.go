@@ -89,6 +89,9 @@ func (p Payment) unsent() bool {
 	return (p.Status == StatusReceived || p.Status == StatusWaiting) && !p.Owned && !p.InDoubt && p.StripePaymentIntent == ""
 }
 
+// HoldsBack reports whether a follow-up that is accepted comes before its charge's own ticket: what was not sent when its cancel was accepted never is.
+func HoldsBack(charge Payment, i Intent) bool { return i.Kind == KindCancel && charge.unsent() }
+
 // unsettled reports whether somebody has to find out first how the charge stands: a worker or a person.
 func (p Payment) unsettled() bool {
 	return p.Status.HasTicket() || p.Status == StatusNeedsReview || p.Status == StatusStalled

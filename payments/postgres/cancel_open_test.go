@@ -25,6 +25,10 @@ func TestCancelOpen(t *testing.T) {
 	later := b.admit(payments.AdmitRequest{Intent: intent("acme", "later", 9900), Lane: payments.LaneBulk}).Payment
 	b.ask(asking(payments.KindCancel, before, "cancel-before", 0), payments.VerdictStored)
 	isOpen("before any rewind", before, false)
+	owned := b.claim("owned").Payment
+	b.ask(asking(payments.KindCancel, owned, "cancel-owned", 0), payments.VerdictStored)
+	b.takeUp("cancel-owned")
+	isOpen("a worker has it", owned, false)
 	r := b.all(b.beginRewind(b.clock.Now()), b.DoubtTickets)
 	isOpen("in doubt", before, true)
 	isOpen("without a cancel", none, false)

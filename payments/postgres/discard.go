@@ -141,7 +141,7 @@ func (s *Store) discardChunk(ctx context.Context, ids []string, line payments.Au
 }
 
 // lockDiscards locks the payments of dead letters, what waits behind those that are captures, cancels or refunds, and then the letters, in the order of everybody.
-func (s *Store) lockDiscards(ctx context.Context, tx *transaction, ids []string) (letters map[string]letterLock, rows map[key]row, behind map[key]key, now time.Time, err error) {
+func (s *Store) lockDiscards(ctx context.Context, tx *transaction, ids []string) (letters map[string]letterLock, rows map[key]row, behind map[key][]key, now time.Time, err error) {
 	var named []payments.DeadLetter
 	b := tx.batch()
 	b.Queue(query("clock"), s.now()).QueryRow(func(r pgx.Row) error { return r.Scan(&now) })
@@ -162,7 +162,7 @@ func (s *Store) lockDiscards(ctx context.Context, tx *transaction, ids []string)
 		return nil, nil, nil, now, err
 	}
 	for _, next := range behind {
-		keys = append(keys, next)
+		keys = append(keys, next...)
 	}
 	if rows, err = s.lockEach(ctx, tx, keys); err != nil {
 		return nil, nil, nil, now, err

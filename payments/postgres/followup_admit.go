@@ -134,13 +134,17 @@ type target struct {
 	met     []row // what stands under the follow-up's own key
 }
 
-// lockTarget locks the charge and reads, each with a newer snapshot, what is decided by. It locks no ticket: nothing of the charge is written.
+// lockTarget locks the charge and reads, each with a newer snapshot, what is decided by. A cancel may hold the charge back, and so locks its ticket, too,
+// in the order of everybody: before the payment.
 func (s *Store) lockTarget(ctx context.Context, tx *transaction, a *followUpAdmission) (target, error) {
 	var t target
 	var charge, earlier []row
 	k := a.key()
 	b := tx.batch()
 	tenants, ids := keyArrays([]key{a.charge})
+	if a.Intent.Kind == payments.KindCancel {
+		b.Queue(query("lock_ticket"), a.charge.tenant, a.charge.id[:])
+	}
 	b.Queue(query("lock_payments"), tenants, ids)
 	b.Queue(query("find"), a.charge.tenant, a.charge.id[:]).Query(collect(&charge))
 	b.Queue(query("follow_ups_of"), a.charge.tenant, a.charge.id[:], nil).Query(collectFollowUps(&earlier))
@@ -179,6 +183,9 @@ func (s *Store) storeFollowUp(ctx context.Context, tx *transaction, a *followUpA
 		}
 		return rows.Err()
 	})
+	if !a.forgotten && payments.HoldsBack(p, in) {
+		b.Queue(query("park_ticket"), a.charge.tenant, a.charge.id[:], k.id[:])
+	}
 	b.Queue(query("find_follow_up"), k.tenant, k.id[:]).Query(collectFollowUps(&met))
 	if err := tx.send(ctx, b); err != nil {
 		return done, nil, err

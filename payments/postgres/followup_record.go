@@ -92,16 +92,13 @@ func (e *followUpEnd) write(ctx context.Context, tx *transaction) error {
 			return err
 		}
 	}
-	next, now, err := e.next(ctx, tx)
+	behind, now, err := e.next(ctx, tx)
 	if err != nil {
 		return err
 	}
-	keys := []key{e.key}
+	keys := append([]key{e.key}, behind[e.key]...)
 	if e.moves {
 		keys = append(keys, e.charge)
-	}
-	if next != (key{}) {
-		keys = append(keys, next)
 	}
 	rows, err := s.lockEach(ctx, tx, keys)
 	if err != nil {
@@ -142,59 +139,57 @@ func (e *followUpEnd) write(ctx context.Context, tx *transaction) error {
 			changes = append(changes, moved)
 		}
 	}
-	return e.commit(ctx, tx, t, changes, given, rows[next], now)
+	return e.commit(ctx, tx, t, changes, given, behind, rows, now)
 }
 
-// next finds the follow-up that may go on once this one has ended, and the store's time.
-func (e *followUpEnd) next(ctx context.Context, tx *transaction) (next key, now time.Time, err error) {
+// next finds what may go on once this one has ended, and the store's time.
+func (e *followUpEnd) next(ctx context.Context, tx *transaction) (behind map[key][]key, now time.Time, err error) {
 	b := tx.batch()
 	b.Queue(query("clock"), e.s.now()).QueryRow(func(r pgx.Row) error { return r.Scan(&now) })
+	behind = map[key][]key{}
 	if e.wakes {
-		b.Queue(query("next_follow_up"), e.key.tenant, e.key.id[:]).Query(func(rows pgx.Rows) error {
-			for rows.Next() {
-				var id []byte
-				if err := rows.Scan(&id); err != nil {
-					return err
-				}
-				next.tenant = e.key.tenant
-				copy(next.id[:], id)
-			}
-			return rows.Err()
-		})
+		queueNext(b, e.key, behind)
 	}
 	err = tx.send(ctx, b)
-	return next, now.UTC(), err
+	return behind, now.UTC(), err
 }
 
-// nextFollowUps finds, for those of the keys that are follow-ups, the one that may go on once they have ended.
-func (s *Store) nextFollowUps(ctx context.Context, tx *transaction, keys []key) (map[key]key, error) {
-	behind := map[key]key{}
+// queueNext finds what may go on once a follow-up has ended.
+func queueNext(b *pgx.Batch, k key, behind map[key][]key) {
+	b.Queue(query("next_follow_up"), k.tenant, k.id[:]).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			next, id := key{tenant: k.tenant}, []byte(nil)
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			copy(next.id[:], id)
+			behind[k] = append(behind[k], next)
+		}
+		return rows.Err()
+	})
+}
+
+// nextFollowUps finds, for those of the keys that are follow-ups, what may go on once they have ended.
+func (s *Store) nextFollowUps(ctx context.Context, tx *transaction, keys []key) (map[key][]key, error) {
+	behind := map[key][]key{}
 	if len(keys) == 0 {
 		return behind, nil
 	}
 	b := tx.batch()
 	for _, k := range keys {
-		b.Queue(query("next_follow_up"), k.tenant, k.id[:]).Query(func(rows pgx.Rows) error {
-			for rows.Next() {
-				next, id := key{tenant: k.tenant}, []byte(nil)
-				if err := rows.Scan(&id); err != nil {
-					return err
-				}
-				copy(next.id[:], id)
-				behind[k] = next
-			}
-			return rows.Err()
-		})
+		queueNext(b, k, behind)
 	}
 	return behind, tx.send(ctx, b)
 }
 
 // queueWake makes due at once what waited behind those that have ended, where nobody has it.
-func queueWake(b *pgx.Batch, ended []*change, behind map[key]key, rows map[key]row, now time.Time) {
+func queueWake(b *pgx.Batch, ended []*change, behind map[key][]key, rows map[key]row, now time.Time) {
 	var woken []key
 	for _, c := range ended {
-		if next, waits := behind[c.key()]; waits && rows[next].ticket != nil {
-			woken = append(woken, next)
+		for _, next := range behind[c.key()] {
+			if rows[next].ticket != nil && !slices.ContainsFunc(ended, func(c *change) bool { return c.key() == next }) {
+				woken = append(woken, next)
+			}
 		}
 	}
 	if len(woken) > 0 {
@@ -228,7 +223,7 @@ func (e *followUpEnd) move(charge row, of payments.TargetChange, now time.Time) 
 	return c, refunded, err
 }
 
-func (e *followUpEnd) commit(ctx context.Context, tx *transaction, t payments.Transition, changes []*change, given int64, next row, now time.Time) error {
+func (e *followUpEnd) commit(ctx context.Context, tx *transaction, t payments.Transition, changes []*change, given int64, behind map[key][]key, rows map[key]row, now time.Time) error {
 	s := e.s
 	slices.SortFunc(changes, func(a, b *change) int { return a.key().compare(b.key()) })
 	b := tx.batch()
@@ -241,10 +236,7 @@ func (e *followUpEnd) commit(ctx context.Context, tx *transaction, t payments.Tr
 	if t.Refund != nil && t.Refund.ID != "" {
 		b.Queue(query("name_refund"), e.key.tenant, e.key.id[:], sanitised(t.Refund.ID, nameMax))
 	}
-	if next.ticket != nil && next.ticket.Token.IsZero() {
-		tenants, ids := keyArrays([]key{next.key()})
-		b.Queue(query("due_now"), tenants, ids, now)
-	}
+	queueWake(b, changes, behind, rows, now)
 	if e.also != nil {
 		e.also(b, e.done)
 	}

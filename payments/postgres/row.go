@@ -108,12 +108,15 @@ func collect(into *[]row) func(pgx.Rows) error {
 	}
 }
 
+// parkedUntil is when a ticket is due that waits for the end of a cancel (park_ticket.sql).
+var parkedUntil = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
+
 // withTicket fills in what a payment shows of its ticket.
 func withTicket(p payments.Payment, t *payments.Ticket) payments.Payment {
 	p.NextAttemptAt, p.Owned = time.Time{}, false
 	if t != nil {
 		p.Owned = !t.Token.IsZero()
-		if !p.Owned {
+		if !p.Owned && t.DueAt.Before(parkedUntil) {
 			p.NextAttemptAt = t.DueAt
 		}
 	}

@@ -199,6 +199,55 @@ func TestCancelBesideTake(t *testing.T) {
 	}
 }
 
+// TestCancelOfWhatWasNotSent: what nobody had sent when its cancel was accepted is never sent, where it waited for the end of a pause or for its turn
+// behind a backlog, whichever ticket is due first.
+func TestCancelOfWhatWasNotSent(t *testing.T) {
+	t.Parallel()
+	const backlog, canceled = 40, 20
+	for name, paused := range map[string]bool{"paused": true, "backlog": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := world.New(t)
+			orders := map[string]world.Order{}
+			var list []world.Order
+			for i := range backlog + canceled {
+				o := w.Order(fmt.Sprintf("order-%02d", i))
+				orders[o.Key], list = o, append(list, o)
+				w.Expect(o)
+			}
+			if paused {
+				if _, err := w.Store.Pause(t.Context(), payments.Pause{TenantID: world.Tenant, Reason: "to look", Actor: "test"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.StoreUnowned(orders)
+			var cancels []world.FollowUp
+			for _, o := range list[backlog:] {
+				cancels = append(cancels, w.FollowUp(payments.KindCancel, o, "cancel-"+o.Key, 0))
+			}
+			w.StoreFollowUps(cancels...)
+			w.Start(world.WorkerOptions{Name: "one", Concurrency: 4})
+			w.Start(world.WorkerOptions{Name: "two", Concurrency: 4})
+			if paused {
+				if _, err := w.Store.Resume(t.Context(), payments.Pause{TenantID: world.Tenant}, payments.Operation{Reason: "seen", Actor: "test"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.Rest()
+			a := w.MustBeGood(0)
+			if len(a.Charges) != backlog {
+				t.Errorf("%d charges, want %d", len(a.Charges), backlog)
+			}
+			for _, f := range cancels {
+				p, c := a.Rows[f.Order.ID()], a.FollowUpRows[f.ID()]
+				if p.Status != payments.StatusCanceled || c.Status != payments.StatusSucceeded {
+					t.Errorf("%s is %s, and its cancel %s for %q", f.Order.Key, p.Status, c.Status, c.Payment.Reason)
+				}
+			}
+		})
+	}
+}
+
 // TestStoppedRefunder stops an owner (SIGSTOP) between Stripe's answer and Record until another has recorded the refund, and before its send, when its
 // lease is over: its late write changes nothing, and nothing leaves.
 func TestStoppedRefunder(t *testing.T) {

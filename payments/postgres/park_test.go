@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/oncepay/oncepay/payments"
+)
+
+// given are the keys of the tickets that are due.
+func (b *bench) given() (keys map[string]payments.Claim) {
+	b.t.Helper()
+	keys = map[string]payments.Claim{}
+	for _, c := range b.take(payments.TakeRequest{Limit: 50}) {
+		keys[c.Payment.IdempotencyKey] = c
+	}
+	return keys
+}
+
+// TestCancelHoldsItsChargeBack: a charge that was not sent when its cancel was accepted is given to nobody before that has ended, whatever time passes,
+// and shows no time at which it would be tried; and is given again when the cancel ends without it.
+func TestCancelHoldsItsChargeBack(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, end := range map[string]func(b *bench, c payments.Claim){
+		"failed": func(b *bench, c payments.Claim) {
+			b.recordFollowUp(c, payments.Transition{Status: payments.StatusFailed, Reason: payments.ReasonPaymentEnded}, 0)
+		},
+		"a person ends it": func(b *bench, c payments.Claim) {
+			b.recordFollowUp(c, payments.Transition{Status: payments.StatusWaiting, Reason: payments.ReasonPaymentOpen, ClearSubmit: true}, time.Hour)
+			if _, err := b.Resolve(ctx, "acme", c.Payment.ID, payments.Decision{As: payments.StatusCanceled}, ada); err != nil {
+				b.t.Fatal(err)
+			}
+		},
+		"stalled and discarded": func(b *bench, c payments.Claim) {
+			b.recordFollowUp(c, payments.Transition{
+				Status: payments.StatusStalled, Reason: payments.ReasonNotSent, CountTry: true, ClearSubmit: true, DeadLetter: payments.ReasonAttemptsExhausted,
+			}, 0)
+			b.clock.Advance(24 * time.Hour)
+			if got := b.given(); len(got) != 0 {
+				b.t.Fatalf("given while it is stalled: %+v", got)
+			}
+			if done, err := b.Discard(ctx, payments.LetterFilter{}, 0, ann); err != nil || done.Canceled != 1 {
+				b.t.Fatalf("%+v, %v", done, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			charge := b.admit(payments.AdmitRequest{Intent: intent("acme", "order", 100), Lane: payments.LaneBulk}).Payment
+			b.ask(asking(payments.KindCancel, charge, "cancel", 0), payments.VerdictStored)
+			if p, err := b.Find(ctx, "acme", charge.ID); err != nil || p.Status != payments.StatusReceived || !p.NextAttemptAt.IsZero() {
+				t.Errorf("%+v", p)
+			}
+			b.clock.Advance(1000 * time.Hour)
+			if got := b.take(payments.TakeRequest{Limit: 50, Lane: payments.LaneBulk}); len(got) != 0 {
+				t.Fatalf("given ahead of its cancel: %+v", got)
+			}
+			end(b, b.takeUp("cancel"))
+			if got := b.take(payments.TakeRequest{Limit: 50, Lane: payments.LaneBulk}); len(got) != 1 || got[0].Payment.ID != charge.ID {
+				t.Errorf("after the end of its cancel: %+v", got)
+			}
+		})
+	}
+}
+
+// TestCancelHoldsBackNobodyElse: not a charge that somebody has, or that was sent, and none whose cancel was not stored.
+func TestCancelHoldsBackNobodyElse(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	owned := b.claim("owned").Payment
+	b.ask(asking(payments.KindCancel, owned, "cancel-owned", 0), payments.VerdictStored)
+	other := b.admit(payments.AdmitRequest{Intent: intent("acme", "other", 100), Lane: payments.LaneInteractive}).Payment
+	b.ask(asking(payments.KindCancel, other, "owned", 0), payments.VerdictConflict) // its key is another's
+	if got := b.given(); len(got) != 2 || got["cancel-owned"].Token.IsZero() || got["other"].Token.IsZero() {
+		t.Errorf("%+v", got)
+	}
+	b.clock.Advance(time.Hour) // the owner is gone
+	if got := b.given(); got["owned"].Token.IsZero() || !got["owned"].Payment.InDoubt {
+		t.Errorf("%+v", got)
+	}
+}
