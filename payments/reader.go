@@ -1,6 +1,9 @@
 package payments
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Bounds of a page of any list.
 const (
@@ -8,15 +11,21 @@ const (
 	LimitMax     = 1000
 )
 
-// ListRequest asks for a page of payments, newest first; empty filters let everything through. Charges alone are listed.
+// ListRequest asks for a page of payments, newest first; empty filters let everything through. Charges alone are listed, unless Kinds says otherwise.
 type ListRequest struct {
 	TenantID       string
 	Status         Status // as shown: processing is a received or waiting payment that somebody has
 	Customer       string
 	IdempotencyKey string
+	Kinds          []Kind // empty: charges alone; a batch is never listed
 	Batch          ID     // with TenantID: only the payments of this batch, in its order; zero: of all
 	Limit          int    // 1 to LimitMax; 0: LimitDefault
 	Cursor         string // next of the page before; "": the first page
+}
+
+// Lists reports whether what is of this kind is asked for.
+func (r ListRequest) Lists(k Kind) bool {
+	return k != KindBatch && (slices.Contains(r.Kinds, k) || len(r.Kinds) == 0 && k == KindCharge)
 }
 
 // BatchListRequest asks for a page of a tenant's batches, oldest first: the parts of a run in the order in which they were made.

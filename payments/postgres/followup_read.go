@@ -56,6 +56,37 @@ func (s *Store) readFollowUps(ctx context.Context, statement string, params ...a
 	return list, nil
 }
 
+// WithRefunds are payments and follow-ups with what the latter have beside their rows, in the same order; a payment has number 0.
+func (s *Store) WithRefunds(ctx context.Context, list []payments.Payment) ([]payments.FollowUp, error) {
+	all := make([]payments.FollowUp, len(list))
+	at := map[key]int{}
+	var keys []key
+	for i, p := range list {
+		all[i].Payment = p
+		if k := (key{p.TenantID, p.ID}); p.Kind.FollowUp() {
+			at[k], keys = i, append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return all, nil
+	}
+	tenants, ids := keyArrays(keys)
+	rows, err := s.pool.Query(ctx, query("refunds_of"), tenants, ids)
+	if err != nil {
+		return nil, translate(err)
+	}
+	var id []byte
+	var tenant, refund string
+	var number int64
+	_, err = pgx.ForEachRow(rows, []any{&tenant, &id, &number, &refund}, func() error {
+		if i, asked := at[key{tenant, payments.ID(id)}]; asked {
+			all[i].Number, all[i].StripeRefund = number, refund
+		}
+		return nil
+	})
+	return all, translate(err)
+}
+
 // FollowUpState implements payments.FollowUps: what the owner of a follow-up must know beside its claim. CodeNotFound.
 func (s *Store) FollowUpState(ctx context.Context, p payments.Payment) (payments.FollowUpState, error) {
 	rows, err := s.pool.Query(ctx, query("follow_up_state"), p.TenantID, p.ID[:])

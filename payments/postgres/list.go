@@ -8,7 +8,7 @@ import (
 )
 
 // List returns a page of payments and the cursor of the next page, "" after the last. A status that few payments have is searched for through
-// all the tenant's payments, since no index holds the status. Charges alone are payments here: batches, captures, cancels and refunds are left out. CodeInvalid: the cursor is none of ours, or a filter is not text;
+// all the tenant's payments, since no index holds the status. CodeInvalid: the cursor is none of ours, or a filter is not text;
 // CodeNotFound: the tenant has no such batch.
 func (s *Store) List(ctx context.Context, r payments.ListRequest) (page []payments.Payment, next string, err error) {
 	err = checkFilters(map[string]string{"tenant": r.TenantID, "status": string(r.Status), "customer": r.Customer, "idempotency_key": r.IdempotencyKey})
@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context, r payments.ListRequest) (page []paymen
 		return s.listBatch(ctx, r)
 	}
 	limit := pageSize(r.Limit)
-	rows, err := s.read(ctx, "list", null(r.TenantID), null(string(r.Status)), null(r.Customer), null(r.IdempotencyKey), at, id, tenant, limit+1)
+	rows, err := s.read(ctx, "list", null(r.TenantID), null(string(r.Status)), null(r.Customer), null(r.IdempotencyKey), at, id, tenant, limit+1, kindsOf(r))
 	if err != nil {
 		return nil, "", err
 	}
@@ -45,7 +45,17 @@ func (s *Store) List(ctx context.Context, r payments.ListRequest) (page []paymen
 	return page, "", s.showPaused(ctx, page)
 }
 
-// listOne is the list of the one payment that a tenant's key can name; an index leads to it.
+// kindsOf are the kinds that a list shows.
+func kindsOf(r payments.ListRequest) (names []string) {
+	for _, k := range []payments.Kind{payments.KindCharge, payments.KindCapture, payments.KindCancel, payments.KindRefund} {
+		if r.Lists(k) {
+			names = append(names, string(k))
+		}
+	}
+	return names
+}
+
+// listOne is the list of the one payment or operation that a tenant's key can name; an index leads to it.
 func (s *Store) listOne(ctx context.Context, r payments.ListRequest) ([]payments.Payment, error) {
 	p, err := s.FindByKey(ctx, r.TenantID, r.IdempotencyKey)
 	switch {
@@ -53,7 +63,7 @@ func (s *Store) listOne(ctx context.Context, r payments.ListRequest) ([]payments
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case p.Kind != payments.KindCharge:
+	case !r.Lists(p.Kind):
 		return nil, nil
 	case r.Status != "" && p.ShownStatus() != r.Status, r.Customer != "" && p.Customer != r.Customer:
 		return nil, nil
@@ -78,7 +88,7 @@ func (s *Store) listBatch(ctx context.Context, r payments.ListRequest) (page []p
 	for _, found := range rows {
 		p := found.payment
 		switch {
-		case r.Status != "" && p.ShownStatus() != r.Status, r.Customer != "" && p.Customer != r.Customer, r.IdempotencyKey != "" && p.IdempotencyKey != r.IdempotencyKey:
+		case !r.Lists(p.Kind), r.Status != "" && p.ShownStatus() != r.Status, r.Customer != "" && p.Customer != r.Customer, r.IdempotencyKey != "" && p.IdempotencyKey != r.IdempotencyKey:
 		case len(page) == limit:
 			last := page[limit-1]
 			return page, cursor{last.CreatedAt, string(last.ID[:]), last.TenantID}.encode(), s.showPaused(ctx, page)

@@ -83,8 +83,18 @@ func (b *bench) seeRefunds(id string) {
 			b.t.Errorf("%q is missing: %+v", want, r)
 		}
 	}
-	if got := list(b.t, b.json("payments", "list", "--tenant", "demo")); len(got) != 3 {
-		b.t.Errorf("payments are listed with what is none: %v", got)
+	for kind, want := range map[string]int{"charge": 3, "refund": 2, "capture": 1, "cancel": 1, "": 7} {
+		args := []string{"payments", "list", "--tenant", "demo"}
+		if kind != "" {
+			args = append(args, "--kind", kind)
+		}
+		if got := list(b.t, b.json(args...)); len(got) != want {
+			b.t.Errorf("%q: %d listed, want %d: %v", args, len(got), want, got)
+		}
 	}
+	if got := list(b.t, b.json("payments", "list", "--tenant", "demo", "--key", "refund-1")); len(got) != 1 || got[0].(map[string]any)["stripe_refund"] == nil {
+		b.t.Errorf("by its key: %v", got)
+	}
+	b.fails(b.run("payments", "list", "--tenant", "demo", "--key", "refund-1", "--kind", "charge"), exitFailed, "--key: names a refund: `oncepay payments show "+id+"`")
 	b.fails(b.run("payments", "resolve", id, "--as", "failed", "--reason", "test", "--yes"), exitFailed, "it has its outcome")
 }

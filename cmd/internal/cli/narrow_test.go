@@ -87,12 +87,23 @@ func TestPaymentsFitTerminals(t *testing.T) {
 				Intent: payments.Intent{TenantID: "acme-payments-europe", IdempotencyKey: "order-2030-01-31-" + strings.Repeat("0", 200) + "17", Amount: 99_999_999, Currency: "usd"},
 				ID:     payments.NewID("acme", "k"), Status: status, Reason: "card_declined:insufficient_funds", CreatedAt: time.Now(),
 			}
+			refund, cancel := p, p
+			refund.Kind, refund.Amount, cancel.Kind, cancel.Amount = payments.KindRefund, 99_999_998, payments.KindCancel, 0
+			page := []payments.FollowUp{{Payment: p}, {Payment: refund}, {Payment: cancel}}
 			var out, log bytes.Buffer
 			s := &shared{out: &out, err: &log, width: func(io.Writer) int { return width }}
-			if err := printPage(s, []payments.Payment{p}, "", func(payments.Payment) string { return "" }, paymentColumns); err != nil {
+			if err := printPage(s, page, "", listedDocument, listColumns(page)); err != nil {
 				t.Fatal(err)
 			}
-			result{exitOK, out.String(), log.String()}.fits(t, width, p.ID.String(), string(status), "999999.99 USD", "insufficient_funds")
+			result{exitOK, out.String(), log.String()}.fits(t, width, p.ID.String(), string(status), "999999.99 USD", "insufficient_funds", p.ID.Format(payments.KindRefund), "999999.98 USD",
+				p.ID.Format(payments.KindCancel), "refund", "cancel")
+			if strings.Contains(out.String(), "0.00 USD") {
+				t.Errorf("a cancel has an amount:\n%s", out.String())
+			}
+			out.Reset()
+			if err := printPage(s, page[:1], "", listedDocument, listColumns(page[:1])); err != nil || strings.Contains(out.String(), "OPERATION") {
+				t.Errorf("of payments alone: %v\n%s", err, out.String())
+			}
 			if !strings.Contains(out.String(), "orde") || !strings.Contains(out.String(), "017") {
 				t.Errorf("the key's ends are gone:\n%s", out.String())
 			}

@@ -7,9 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oncepay/oncepay/cmd/internal/app"
-	"github.com/oncepay/oncepay/cmd/internal/console"
 	"github.com/oncepay/oncepay/payments"
-	"github.com/oncepay/oncepay/payments/document"
 	"github.com/oncepay/oncepay/payments/postgres"
 )
 
@@ -59,66 +57,6 @@ func findPayment(ctx context.Context, store *postgres.Store, args []string, tena
 		return store.Find(ctx, tenant, id)
 	}
 	return store.FindAnywhere(ctx, id)
-}
-
-func paymentsListCommand(s *shared) *cobra.Command {
-	r := payments.ListRequest{}
-	var status, batch string
-	c := &cobra.Command{
-		Use: "list", Short: "List payments, newest first", Args: Arguments(0, 0),
-		RunE: func(c *cobra.Command, _ []string) error {
-			r.Status = payments.Status(status)
-			if status != "" && !r.Status.Stored() && r.Status != payments.StatusProcessing {
-				return &app.UsageError{Text: "--status: must be one of " + statusList()}
-			}
-			if err := checkLimit(r.Limit); err != nil {
-				return err
-			}
-			if err := checkBatch(c, batch, r.TenantID); err != nil {
-				return err
-			}
-			return s.withStore(c.Context(), func(store *postgres.Store) (err error) {
-				if err := isTenant(c.Context(), store, r.TenantID); err != nil {
-					return err
-				}
-				if batch != "" {
-					if r.TenantID, r.Batch, err = findBatch(c.Context(), store, batch, r.TenantID); err != nil {
-						return err
-					}
-				}
-				page, next, err := store.List(c.Context(), r)
-				if err != nil {
-					return err
-				}
-				return printPage(s, page, next, document.Payment, paymentColumns)
-			})
-		},
-	}
-	c.Flags().StringVar(&r.TenantID, "tenant", "", "only this tenant's")
-	c.Flags().StringVar(&status, "status", "", "only those in this status")
-	c.Flags().StringVar(&r.Customer, "customer", "", "only this customer's")
-	c.Flags().StringVar(&r.IdempotencyKey, "key", "", "only the one of this key")
-	c.Flags().StringVar(&batch, "batch", "", "only those of this batch, in its order: its id (bat_…), or with --tenant its key")
-	bindPage(c, &r.Limit, &r.Cursor, "")
-	return c
-}
-
-var paymentColumns = columns[payments.Payment]{
-	[]console.Column{{Head: "ID"}, {Head: "TENANT", Goes: 3}, {Head: "KEY", Least: 8, Ends: true}, {Head: "STATUS"},
-		{Head: "REASON", Goes: 2, Below: true}, {Head: "AMOUNT"}, {Head: "CREATED (UTC)", Goes: 1}},
-	func(p payments.Payment) []string {
-		return []string{p.ID.Format(p.Kind), p.TenantID, p.IdempotencyKey, string(p.ShownStatus()), orDash(p.Reason),
-			payments.FormatAmount(p.Amount, p.Currency), when(p.CreatedAt)}
-	},
-}
-
-// statusList names every status that can be asked for.
-func statusList() string {
-	names := []string{string(payments.StatusProcessing)}
-	for _, status := range payments.Statuses() {
-		names = append(names, string(status))
-	}
-	return strings.Join(names, ", ")
 }
 
 // checkBatch checks the --batch of a list: a key names a batch of one tenant only.

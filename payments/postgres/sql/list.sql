@@ -1,11 +1,11 @@
--- Payments, newest first, by keyset. Each tenant's newest come from its own index range. Charges alone are payments here.
+-- Payments, newest first, by keyset. Each tenant's newest come from its own index range. $9 are the kinds.
 WITH page AS (
     SELECT p.tenant_id, p.id, p.created_at
     FROM tenants t CROSS JOIN LATERAL (
         SELECT p.tenant_id, p.id, p.created_at FROM payments p
         LEFT JOIN queue q ON q.tenant_id = p.tenant_id AND q.payment_id = p.id
         WHERE p.tenant_id = t.id AND p.created_at > '-infinity' -- the index's condition
-            AND p.kind = 'charge'
+            AND p.kind = ANY ($9::text[])
             AND ($2::text IS NULL OR CASE WHEN p.status IN ('received', 'waiting') AND q.token IS NOT NULL THEN 'processing' ELSE p.status END = $2)
             AND ($3::text IS NULL OR p.customer = $3)
             AND ($4::text IS NULL OR p.idempotency_key = $4)
