@@ -96,7 +96,7 @@ func acceptRefund(charge Payment, earlier []FollowUp, i Intent) (int64, Verdict,
 	case charge.Status == StatusRequiresCapture && ahead != nil && ahead.Kind == KindCapture && !ahead.Status.Final():
 		taken = ahead.Amount // it is taken first, or this refund fails
 	default:
-		return 0, VerdictInvalidState, "the payment is " + string(charge.ShownStatus()) + ": " + beforeRefund(charge.Status)
+		return 0, VerdictInvalidState, "the payment is " + string(charge.ShownStatus()) + ": " + beforeRefund(charge)
 	}
 	left := taken - charge.AmountRefunded - reserved(earlier)
 	switch {
@@ -116,15 +116,17 @@ func inUnits(amount int64, currency string) string {
 	return fmt.Sprintf("%d (%s)", amount, FormatAmount(amount, currency))
 }
 
-// beforeRefund says what to do with a payment of which nothing has been taken.
-func beforeRefund(s Status) string {
-	switch {
+// beforeRefund says what to do with a payment that is not known to be taken.
+func beforeRefund(charge Payment) string {
+	switch s := charge.ShownStatus(); {
 	case s == StatusRequiresCapture:
 		return "nothing has been taken: capture it first, or cancel it instead"
 	case s.Final():
 		return "nothing was taken, so nothing can be refunded"
 	case s == StatusNeedsReview, s == StatusStalled:
 		return "an operator has to decide about it first"
+	case s == StatusUnknown, s == StatusProcessing, s == StatusPending, charge.InDoubt:
+		return "it is not known yet whether it was taken: wait until it has its outcome, and refund it once it has succeeded"
 	default:
 		return "nothing has been taken yet: wait until it has succeeded, or cancel it instead"
 	}
