@@ -94,9 +94,11 @@ type Replay struct {
 type ReplayPreview struct {
 	Count    int // letters that would be taken up
 	Payments int // those they are about: each tenant's key once, a batch being one, and a letter without a key one, too
-	// Amount is what can be charged at most, by currency, in minor units: of Payments that have no outcome yet, each once, after Set.
+	// Amount is what can be charged, captured or given back at most, by currency, in minor units: of Payments that have no outcome yet, each once, after Set.
 	Amount   map[string]int64
 	Unpriced int // of Payments: they may be charged, and nobody can tell how much
+	// Operations are those of Payments that are captures, cancels or refunds, and may do something: they charge nobody anew.
+	Operations int
 	Settled  int // of Payments: they have their outcome already
 	Review   int // of Payments: they wait for a person, and a replay sends nothing
 	Conflict int // of Count: they name another request under a used key, and nothing is sent for them

@@ -22,8 +22,9 @@ type ReplayPreview struct {
 	DryRun     bool             `json:"dry_run"`
 	Count      int              `json:"count"`
 	Payments   int              `json:"payments"`    // those that the dead letters are about, each once
-	Amount     map[string]int64 `json:"amount"`      // minor units by currency: what can be charged at most
+	Amount     map[string]int64 `json:"amount"`      // minor units by currency: what can be charged, captured or given back at most
 	Unpriced   int              `json:"unpriced"`    // of payments: nobody can tell their amount
+	Operations int              `json:"operations"`  // of payments: captures, cancels and refunds that may do something
 	Settled    int              `json:"settled"`     // of payments: they have their outcome
 	Review     int              `json:"review"`      // of payments: they wait for a person
 	Conflict   int              `json:"conflict"`    // of count: they name another request under a used key

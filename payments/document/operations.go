@@ -22,7 +22,7 @@ func LetterFilter(f payments.LetterFilter) schema.LetterFilter {
 // ReplayPreview is the document of what a replay of the filter would do.
 func ReplayPreview(f payments.LetterFilter, p payments.ReplayPreview) schema.ReplayPreview {
 	return schema.ReplayPreview{
-		Filter: LetterFilter(f), DryRun: true, Count: p.Count, Payments: p.Payments, Amount: filled(p.Amount), Unpriced: p.Unpriced, Settled: p.Settled,
+		Filter: LetterFilter(f), DryRun: true, Count: p.Count, Payments: p.Payments, Amount: filled(p.Amount), Unpriced: p.Unpriced, Operations: p.Operations, Settled: p.Settled,
 		Review: p.Review, Conflict: p.Conflict, Refused: p.Refused, Skipped: p.Skipped, PassedOver: p.PassedOver, ByReason: worded(p.ByReason),
 	}
 }

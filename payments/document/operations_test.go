@@ -20,11 +20,11 @@ func TestOperationsGolden(t *testing.T) {
 		got  any
 		want string
 	}{
-		"preview": {document.ReplayPreview(filter, payments.ReplayPreview{Count: 3, Payments: 2, Amount: map[string]int64{"usd": 9900, "eur": 1}, Unpriced: 1, Settled: 1, Review: 5, Conflict: 6, Refused: 7, Skipped: 2, PassedOver: 4, ByReason: map[payments.Reason]int{payments.ReasonInvalid: 3}}),
+		"preview": {document.ReplayPreview(filter, payments.ReplayPreview{Count: 3, Payments: 2, Amount: map[string]int64{"usd": 9900, "eur": 1}, Unpriced: 1, Operations: 8, Settled: 1, Review: 5, Conflict: 6, Refused: 7, Skipped: 2, PassedOver: 4, ByReason: map[payments.Reason]int{payments.ReasonInvalid: 3}}),
 			`{"filter":{"tenant_id":"acme","reason":"invalid","state":"open","idempotency_key":"order-1","batch":"b","payment_id":"pay_af5f4f1841e88ebcae502028d51c062c","id":"dl_1","text":"x",` +
-				`"since":"2030-01-31T12:00:00.123456Z","until":"2030-01-31T13:00:00.123456Z"},"dry_run":true,"count":3,"payments":2,"amount":{"eur":1,"usd":9900},"unpriced":1,"settled":1,"review":5,"conflict":6,"refused":7,"skipped":2,"passed_over":4,"by_reason":{"invalid":3}}`},
+				`"since":"2030-01-31T12:00:00.123456Z","until":"2030-01-31T13:00:00.123456Z"},"dry_run":true,"count":3,"payments":2,"amount":{"eur":1,"usd":9900},"unpriced":1,"operations":8,"settled":1,"review":5,"conflict":6,"refused":7,"skipped":2,"passed_over":4,"by_reason":{"invalid":3}}`},
 		"empty preview": {document.ReplayPreview(payments.LetterFilter{}, payments.ReplayPreview{}),
-			`{"filter":{},"dry_run":true,"count":0,"payments":0,"amount":{},"unpriced":0,"settled":0,"review":0,"conflict":0,"refused":0,"skipped":0,"passed_over":0,"by_reason":{}}`},
+			`{"filter":{},"dry_run":true,"count":0,"payments":0,"amount":{},"unpriced":0,"operations":0,"settled":0,"review":0,"conflict":0,"refused":0,"skipped":0,"passed_over":0,"by_reason":{}}`},
 		"discard preview": {document.DiscardPreview(payments.LetterFilter{TenantID: "acme"}, payments.DiscardPreview{Count: 4, Settled: 1, Canceled: 1, Amount: map[string]int64{"usd": 9900}, Unpriced: 1, Refused: []payments.RefusedLetter{{LetterID: "dl_1", Why: "w"}}}),
 			`{"filter":{"tenant_id":"acme"},"dry_run":true,"count":4,"settled":1,"canceled":1,"amount":{"usd":9900},"unpriced":1,"refused":[{"id":"dl_1","message":"w"}]}`},
 		"empty discard preview": {document.DiscardPreview(payments.LetterFilter{}, payments.DiscardPreview{}), `{"filter":{},"dry_run":true,"count":0,"settled":0,"canceled":0,"amount":{},"unpriced":0,"refused":[]}`},

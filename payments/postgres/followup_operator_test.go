@@ -130,6 +130,9 @@ func TestStalledRefund(t *testing.T) {
 	discarded := stall("discarded")
 	b.ask(asking(payments.KindRefund, charge, "behind", 1000), payments.VerdictStored)
 	b.recordFollowUp(b.takeUp("behind"), payments.Transition{Status: payments.StatusWaiting, Reason: payments.ReasonBehind, ClearSubmit: true}, time.Hour)
+	if v, err := b.PreviewReplay(ctx, payments.NewReplay{}); err != nil || v.Payments != 1 || v.Operations != 1 || v.Amount["usd"] != 1000 {
+		t.Errorf("preview of a replay: %+v, %v", v, err)
+	}
 	v, err := b.PreviewDiscard(ctx, payments.LetterFilter{}, 0)
 	if err != nil || v.Count != 1 || v.Canceled != 1 || len(v.Refused) != 0 || v.Amount["usd"] != 1000 {
 		t.Errorf("preview: %+v, %v", v, err)
@@ -200,7 +203,7 @@ func TestPreviewOfFollowUps(t *testing.T) {
 	b.message("dl_all", "a", `{"kind":"refund",`+there+`}`, payments.ReasonInvalid, 5)
 	b.message("dl_raw", "w", "\x00\xff"+there, payments.ReasonUndecodable, 6)
 	v, err := b.PreviewReplay(context.Background(), payments.NewReplay{})
-	if err != nil || v.Count != 6 || v.Payments != 6 || v.Unpriced != 1 || v.Refused != 2 || len(v.Amount) != 1 || v.Amount["usd"] != 700+9900 {
+	if err != nil || v.Count != 6 || v.Payments != 6 || v.Unpriced != 1 || v.Refused != 2 || v.Operations != 4 || len(v.Amount) != 1 || v.Amount["usd"] != 700+9900 {
 		t.Errorf("%+v, %v", v, err)
 	}
 	d, err := b.PreviewDiscard(context.Background(), payments.LetterFilter{ID: "dl_known"}, 0)
@@ -208,7 +211,7 @@ func TestPreviewOfFollowUps(t *testing.T) {
 		t.Errorf("discarded: %+v, %v", d, err)
 	}
 	v, err = b.PreviewReplay(context.Background(), payments.NewReplay{Filter: payments.LetterFilter{ID: "dl_nothing"}, Set: map[string]string{"amount": ""}})
-	if err != nil || v.Count != 1 || v.Unpriced != 1 || v.Refused != 0 {
+	if err != nil || v.Count != 1 || v.Unpriced != 1 || v.Refused != 0 || v.Operations != 1 {
 		t.Errorf("all that is left: %+v, %v", v, err)
 	}
 	v, err = b.PreviewReplay(context.Background(), payments.NewReplay{Filter: payments.LetterFilter{ID: "dl_known"}, Set: map[string]string{"payment_id": "pay_af5f4f1841e88ebcae502028d51c062c"}})

@@ -27,6 +27,7 @@ type candidate struct {
 	inDoubt   bool             // something of its payment may be at Stripe
 	stored    map[string]int64 // the money of its payment
 	money     map[string]int64 // by currency, as it stands there; nil: nobody can tell
+	operation bool             // it is a capture, a cancel or a refund
 	charge    about            // what the message of a capture, cancel or refund is about
 }
 
@@ -74,10 +75,10 @@ func candidates(ctx context.Context, q querier, f payments.LetterFilter, each fu
 	for rows.Next() {
 		var c candidate
 		var payment []byte
-		var reason, subject, status, currency string
+		var reason, subject, status, currency, kind string
 		var amount int64
 		if err := rows.Scan(&c.letterID, &c.tenantID, &reason, &c.ofMessage, &c.busy, &payment, &c.key, &subject, &c.accepted, &c.payload, &status,
-			&amount, &currency, &c.inDoubt, &c.charge.currency, &c.charge.amount, &c.charge.left); err != nil {
+			&amount, &currency, &c.inDoubt, &c.charge.currency, &c.charge.amount, &c.charge.left, &kind); err != nil {
 			return err
 		}
 		c.reason, c.status, c.ofBatch = payments.Reason(reason), payments.Status(status), c.ofMessage && isBatch(subject)
@@ -87,11 +88,13 @@ func candidates(ctx context.Context, q querier, f payments.LetterFilter, each fu
 		if status != "" {
 			c.stored = map[string]int64{currency: amount}
 		}
+		c.operation = payments.Kind(kind).FollowUp()
 		if c.money = c.stored; c.ofMessage {
-			if c.money = moneyIn(c.payload); c.charge.currency != "" {
-				if list, sound := c.intent(c.payload); sound && list[0].Kind.FollowUp() {
-					c.money = c.charge.asks(list[0])
-				}
+			c.money = moneyIn(c.payload)
+			if list, sound := c.intent(c.payload); sound && kind == "" && !c.ofBatch && list[0].Kind.FollowUp() {
+				c.money, c.operation = c.charge.asks(list[0]), true
+			} else if c.operation && c.reason != payments.ReasonKeyReused {
+				c.money = c.stored // its message has no currency
 			}
 		}
 		if !each(c) {

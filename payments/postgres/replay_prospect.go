@@ -32,8 +32,10 @@ type prospect struct {
 	skipped string // why it would leave it as it is
 	payment *key   // nil: nobody can tell
 	ofBatch bool
-	fate    fate
-	money   map[string]int64 // of one that may be charged, at most; nil: nobody can tell
+	// operation says that it is about a capture, a cancel or a refund.
+	operation bool
+	fate      fate
+	money     map[string]int64 // of one that may be charged, at most; nil: nobody can tell
 }
 
 // prospect looks ahead, with the members that are to be set.
@@ -52,6 +54,7 @@ func (c *candidate) prospect(set map[string]string) prospect {
 	default:
 		p.money, p.fate = c.asked(set)
 	}
+	p.operation = c.operation
 	return p
 }
 
@@ -93,6 +96,7 @@ func (c *candidate) asked(set map[string]string) (map[string]int64, fate) {
 	list, sound := read(data)
 	switch {
 	case sound && !c.ofBatch && list[0].Kind.FollowUp():
+		c.operation = true // as it may be only after the set
 		if _, another := set["payment_id"]; another {
 			return about{}.asks(list[0]), mayCharge // in a currency that the message does not say
 		}
@@ -144,7 +148,7 @@ func isBatch(subject string) bool {
 
 // outlook counts prospects of what is not skipped: letters, and each payment once.
 type outlook struct {
-	letters, nameless, conflict, refused, unpriced int
+	letters, nameless, conflict, refused, unpriced, operations int
 
 	known map[subject]*sums
 	loose map[string]int64 // money of letters that name no payment
@@ -158,9 +162,10 @@ type subject struct {
 
 // sums are what is known of one payment.
 type sums struct {
-	fates    [isRefused + 1]bool
-	money    map[string]int64
-	unpriced bool
+	fates     [isRefused + 1]bool
+	money     map[string]int64
+	unpriced  bool
+	operation bool
 }
 
 func (t *outlook) add(p prospect) {
@@ -175,7 +180,9 @@ func (t *outlook) add(p prospect) {
 		t.known, t.loose = map[subject]*sums{}, map[string]int64{}
 	}
 	if p.payment == nil {
-		t.nameless++
+		if t.nameless++; p.operation && p.fate == mayCharge {
+			t.operations++
+		}
 		if p.fate == mayCharge && p.money == nil {
 			t.unpriced++
 		}
@@ -191,7 +198,7 @@ func (t *outlook) add(p prospect) {
 	if p.fate != mayCharge {
 		return
 	}
-	one.unpriced = one.unpriced || p.money == nil
+	one.unpriced, one.operation = one.unpriced || p.money == nil, one.operation || p.operation
 	if one.money == nil {
 		one.money = p.money // shared, and copied before it is changed
 		return
@@ -213,7 +220,7 @@ func most(a, b map[string]int64) map[string]int64 {
 // sum writes what was counted.
 func (t *outlook) sum(v *payments.ReplayPreview) {
 	v.Count, v.Payments, v.Conflict, v.Refused = t.letters, t.nameless+len(t.known), t.conflict, t.refused
-	v.Unpriced, v.Amount = t.unpriced, map[string]int64{}
+	v.Unpriced, v.Operations, v.Amount = t.unpriced, t.operations, map[string]int64{}
 	addMoney(v.Amount, t.loose)
 	for _, one := range t.known {
 		if one.fates[hasOutcome] {
@@ -224,6 +231,9 @@ func (t *outlook) sum(v *payments.ReplayPreview) {
 		}
 		if one.unpriced {
 			v.Unpriced++
+		}
+		if one.operation {
+			v.Operations++
 		}
 		addMoney(v.Amount, one.money)
 	}

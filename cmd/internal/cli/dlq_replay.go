@@ -193,7 +193,7 @@ func money(byCurrency map[string]int64, unpriced int) string {
 	case unpriced > 0 && len(texts) > 0:
 		return strings.Join(texts, " + ") + " and " + console.Grouped(fmt.Sprint(unpriced)) + " whose amount nobody can tell"
 	case unpriced > 0:
-		return "whose amount nobody can tell"
+		return "of an amount that nobody can tell"
 	case len(texts) == 0:
 		return "of no known amount"
 	}

@@ -113,6 +113,13 @@ func TestPreviewWords(t *testing.T) {
 				"  2 dead letters are skipped: --set changes no stored payment and no batch, or nothing of a card number's message is kept\n"},
 		"unpriced": {payments.ReplayPreview{Count: 1, Payments: 1, Unpriced: 1}, "--all",
 			"1 dead letter of 1 payment to replay: at most 1 payment whose amount nobody can tell can be charged\n"},
+		"a refund": {payments.ReplayPreview{Count: 1, Payments: 1, Operations: 1, Amount: map[string]int64{"usd": 500}}, "--all",
+			"1 dead letter of 1 operation to replay: at most 5.00 USD is captured or given back\n"},
+		"an unpriced refund": {payments.ReplayPreview{Count: 1, Payments: 1, Operations: 1, Unpriced: 1}, "--all",
+			"1 dead letter of 1 operation to replay: at most 1 capture or refund whose amount nobody can tell can be captured or given back\n"},
+		"a cancel": {payments.ReplayPreview{Count: 1, Payments: 1, Operations: 1}, "--all", "1 dead letter of 1 operation to replay: nothing is captured or given back\n"},
+		"a refund among payments": {payments.ReplayPreview{Count: 3, Payments: 3, Operations: 1, Unpriced: 2, Amount: map[string]int64{"usd": 500}}, "--all",
+			"3 dead letters of 3 payments (1 capture, cancel or refund among them) to replay: at most 5.00 USD is charged, captured or given back, and 2 payments, captures and refunds whose amount nobody can tell\n"},
 		"skipped alone": {payments.ReplayPreview{Skipped: 1}, "dl_1 --set currency=usd",
 			"no open dead letter that can be replayed matches\n  1 dead letter is skipped: --set changes no stored payment and no batch, or"},
 	} {
@@ -155,6 +162,8 @@ func TestDiscard(t *testing.T) {
 	if strings.Count(dry.out, "would be refused: dl_7: the payment may have been charged\n") != refusedShown || !strings.HasSuffix(dry.out, "and 1,180 more\n") || dry.err != "" || f.made.Limit != 3 {
 		t.Errorf("%+v, %+v", dry, f.made)
 	}
+	alone := &fakeOperators{gone: payments.DiscardPreview{Count: 1, Unpriced: 1}}
+	alone.words("dlq discard dl_1 --dry-run").says(t, exitOK, "1 dead letter to discard: of an amount that nobody can tell\n", "")
 	if d := oneDocument(t, f.words("dlq discard --all --dry-run --yes --json").out); d["dry_run"] != true || d["count"] != 10_004.0 || d["settled"] != 37.0 || len(d["refused"].([]any)) != 1200 || d["amount"].(map[string]any)["usd"] != 98010000.0 {
 		t.Errorf("%v", d)
 	}

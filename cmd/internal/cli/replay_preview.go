@@ -22,7 +22,7 @@ func printPreview(w io.Writer, p payments.ReplayPreview, sets bool) error {
 		fmt.Fprintln(w, "no open dead letter that can be replayed matches")
 	} else {
 		fmt.Fprintf(w, "%s of %s to replay: %s\n", console.Grouped(plural(int64(p.Count+p.Skipped), "dead letter", "dead letters")),
-			console.Grouped(plural(int64(p.Payments), "payment", "payments")), atMost(p))
+			aboutWhat(p), atMost(p))
 	}
 	if sets {
 		line(p.Count, "message is changed by --set before it is read", "messages are changed by --set before they are read")
@@ -54,16 +54,35 @@ func printPreview(w io.Writer, p payments.ReplayPreview, sets bool) error {
 	return console.Table(w, []string{"REASON", "DEAD LETTERS"}, rows)
 }
 
-// atMost is the money that a replay can move.
+// aboutWhat counts what the dead letters are about, which operations may be among, or all of it.
+func aboutWhat(p payments.ReplayPreview) string {
+	if p.Operations > 0 && p.Operations == p.Payments {
+		return console.Grouped(plural(int64(p.Payments), "operation", "operations"))
+	}
+	text := console.Grouped(plural(int64(p.Payments), "payment", "payments"))
+	if p.Operations > 0 {
+		text += " (" + console.Grouped(plural(int64(p.Operations), "capture, cancel or refund", "captures, cancels and refunds")) + " among them)"
+	}
+	return text
+}
+
+// atMost is the money that a replay can move. Captures, cancels and refunds charge nobody: where there are some, it says so.
 func atMost(p payments.ReplayPreview) string {
-	unpriced := console.Grouped(plural(int64(p.Unpriced), "payment", "payments")) + " whose amount nobody can tell"
+	moved, one, many := "charged", "payment", "payments"
+	switch {
+	case p.Operations > 0 && p.Operations == p.Payments:
+		moved, one, many = "captured or given back", "capture or refund", "captures and refunds"
+	case p.Operations > 0:
+		moved, one, many = "charged, captured or given back", "payment, capture or refund", "payments, captures and refunds"
+	}
+	unpriced := console.Grouped(plural(int64(p.Unpriced), one, many)) + " whose amount nobody can tell"
 	switch {
 	case len(p.Amount) > 0 && p.Unpriced > 0:
-		return "at most " + money(p.Amount, 0) + " is charged, and " + unpriced
+		return "at most " + money(p.Amount, 0) + " is " + moved + ", and " + unpriced
 	case len(p.Amount) > 0:
-		return "at most " + money(p.Amount, 0) + " is charged"
+		return "at most " + money(p.Amount, 0) + " is " + moved
 	case p.Unpriced > 0:
-		return "at most " + unpriced + " can be charged"
+		return "at most " + unpriced + " can be " + moved
 	}
-	return "nothing is charged"
+	return "nothing is " + moved
 }

@@ -4,7 +4,8 @@ SELECT d.id, coalesce(d.tenant_id, ''), d.reason, d.stream IS NOT NULL, EXISTS (
     {letter's payment}, coalesce(d.idempotency_key, ''), coalesce(d.subject, ''), b.id IS NOT NULL,
     CASE WHEN d.stream IS NOT NULL AND octet_length(d.payload) <= $12::int THEN d.payload END, coalesce(p.status, ''), coalesce(p.amount, 0),
     coalesce(p.currency, ''), coalesce(p.in_doubt OR p.kind = 'charge' AND p.stripe_payment_intent IS NOT NULL, false),
-    coalesce(c.currency, ''), coalesce(c.amount, 0), coalesce(c.amount_captured - c.amount_refunded, 0)
+    coalesce(c.currency, ''), coalesce(c.amount, 0), coalesce(c.amount_captured - c.amount_refunded, 0),
+    coalesce(p.kind, '')
 FROM dead_letters d
 LEFT JOIN payments p ON p.tenant_id = d.tenant_id AND p.id = {letter's payment}
 LEFT JOIN LATERAL ( -- what a message about a payment that is there says of it; escaped, since a payload may be no text
