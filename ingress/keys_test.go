@@ -67,6 +67,13 @@ func TestEveryWriteNeedsAKey(t *testing.T) {
 			d.send(newRequest(method, target, "", func(r *http.Request) { r.Header.Del("Authorization") })).is(t, method+" "+target, 400, "idempotency_required")
 		}
 	}
+	d.send(newRequest("POST", "/webhooks/stripe", "{}", func(r *http.Request) {
+		r.Header.Del("Authorization")
+		r.Header.Del("Idempotency-Key")
+	})).is(t, "Stripe's event", 404, "not_found")
+	for _, target := range []string{"/webhooks", "/webhooks/", "/webhooks/stripe/", "/webhooks/other"} {
+		d.send(newRequest("POST", target, "{}", func(r *http.Request) { r.Header.Del("Idempotency-Key") })).is(t, target, 400, "idempotency_required")
+	}
 	for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
 		if got := d.send(newRequest(method, "/nowhere", "")); got.status != 404 {
 			t.Errorf("%s: %d", method, got.status)

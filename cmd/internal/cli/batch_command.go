@@ -16,7 +16,9 @@ same key is the same payments however often it is run, and a run that was interr
 
 What was sent before under the key is compared first, row by row and in order, before anything new
 is sent: a file that differs there, or is shorter, is refused. Rows that were not sent yet are taken
-as the file says now, so that rows added at its end become new payments.
+as the file says now. So rows can be added at its end once the last batch that was sent is full,
+that is, after 100, 200, 300… rows: then they become new payments. Added to a batch that is not
+full they would change it, and the file is refused; give them a key of their own.
 
 CSV, with a header row (names are case-sensitive):
 

@@ -209,6 +209,10 @@ func TestBatchRun(t *testing.T) {
 			t.Errorf("payments list --batch %q: %d payments", by, len(page))
 		}
 	}
+	for _, args := range [][]string{{"payments", "show", id}, {"payments", "show", id, "--tenant", "demo"}, {"payments", "show", "--tenant", "demo", "--key", "pay.000002"},
+		{"payments", "resolve", id, "--as", "failed", "--reason", "test", "--yes"}, {"payments", "list", "--tenant", "demo", "--key", "pay.000002"}} {
+		b.fails(b.run(args...), exitFailed, "batch", "`oncepay batch show "+id+"`")
+	}
 	b.fails(b.run("payments", "list", "--batch", "bat_00000000000000000000000000000000"), exitFailed, "no batch with this id")
 	b.fails(b.run("payments", "list", "--batch", "none", "--tenant", "demo"), exitFailed, "no ")
 	if r := b.run("batch", "show", "pay", "--tenant", "demo"); r.code != exitOK || !strings.Contains(r.out, "batches         3\n") || !strings.Contains(r.out, "succeeded  250") {

@@ -157,7 +157,7 @@ func TestResolve(t *testing.T) {
 	if f.count("resolve acme "+id.String()+" succeeded pi_1") != 3 || f.op != (payments.Operation{Actor: "ann", Reason: "seen at Stripe"}) {
 		t.Errorf("%q, %+v", f.asked, f.op)
 	}
-	f.run(false, "", append(line, "--tenant", "other")...).says(t, exitFailed, "", "the tenant has no such payment")
+	f.run(false, "", append(line, "--tenant", "other")...).says(t, exitFailed, "", "the tenant has no payment "+id.String())
 	f.refusal = &payments.Error{Code: payments.CodeInvalid, Field: "as", Message: "a payment that is unknown cannot be resolved as failed"}
 	f.run(false, "", line...).says(t, exitFailed, "", "oncepay: --as: a payment that is unknown cannot be resolved as failed\n")
 	asked := len(f.asked)

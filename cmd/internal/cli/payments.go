@@ -47,16 +47,36 @@ func findPayment(ctx context.Context, store *postgres.Store, args []string, tena
 		if payments.ErrorCode(err) == payments.CodeNotFound {
 			err = payments.Errorf(payments.CodeNotFound, "the tenant has no payment under this key")
 		}
-		return p, err
+		return noBatchIn(p, err)
 	}
 	id, err := payments.ParseID(args[0])
 	if err != nil {
 		return payments.Payment{}, err
 	}
 	if tenant != "" {
-		return store.Find(ctx, tenant, id)
+		p, err := store.Find(ctx, tenant, id)
+		return noBatchIn(p, named(err, args[0], "the tenant has no"))
 	}
-	return store.FindAnywhere(ctx, id)
+	p, err := store.FindAnywhere(ctx, id)
+	return noBatchIn(p, named(err, args[0], "there is no"))
+}
+
+// named is the error of a look-up, which says what is not there by the id that was typed: a refund's is not a payment's.
+func named(err error, typed, no string) error {
+	if payments.ErrorCode(err) != payments.CodeNotFound {
+		return err
+	}
+	prefix, _, _ := strings.Cut(typed, "_")
+	return payments.Errorf(payments.CodeNotFound, no+" %s %s", map[string]string{"pay": "payment", "ref": "refund", "op": "capture or cancel", "bat": "batch"}[prefix], typed)
+}
+
+// noBatchIn lets a payment or an operation through, and says where a batch is shown, which has neither an amount nor an outcome of its own.
+func noBatchIn(p payments.Payment, err error) (payments.Payment, error) {
+	if err == nil && p.Kind == payments.KindBatch {
+		id := p.ID.Format(p.Kind)
+		return p, payments.Errorf(payments.CodeNotFound, "%s is a batch: `oncepay batch show %s` shows it, `oncepay payments list --batch %s` its payments", id, id, id)
+	}
+	return p, err
 }
 
 // checkBatch checks the --batch of a list: a key names a batch of one tenant only.

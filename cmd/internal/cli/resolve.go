@@ -22,8 +22,9 @@ first: what is recorded here is what everybody is told. Nothing is refunded or c
 by it, and only ` + "`waiting`" + ` sends anything.
 
   succeeded      it was charged; --payment-intent says by which PaymentIntent, where Stripe has not
-                 named one, and no other payment may have that one. All of the amount is recorded
-                 as captured, or --amount-captured of it, after a partial capture
+                 named one, and no other payment may have that one. Recorded as captured is what
+                 Stripe has shown to be taken of it, as with stripe_disagrees: amount, else all
+                 of the amount; or --amount-captured, which is no less than Stripe has shown
   failed         it was not charged, and will not be
   canceled       it was not charged, and is given up
   unknown        ask Stripe's records again
@@ -42,6 +43,7 @@ PaymentIntent; or as failed or canceled.`
 type resolve struct {
 	*shared
 	decision       payments.Decision
+	typed          string // the id
 	reason, tenant string
 	yes            bool
 	op             payments.Operation
@@ -57,7 +59,7 @@ func paymentsResolveCommand(s *shared) *cobra.Command {
 			if err != nil {
 				return &app.UsageError{Text: "the id of a payment is needed: pay_…; or of a refund, capture or cancel: ref_…, op_…"}
 			}
-			r.decision.As = payments.Status(as)
+			r.typed, r.decision.As = args[0], payments.Status(as)
 			if wrong := payments.CheckResolution(r.decision.As); wrong != "" {
 				return &app.UsageError{Text: "--as: " + wrong}
 			}
@@ -82,7 +84,7 @@ func paymentsResolveCommand(s *shared) *cobra.Command {
 	bindActor(c)
 	c.Flags().StringVar(&as, "as", "", "what it is from now on (required)")
 	c.Flags().StringVar(&r.decision.PaymentIntent, "payment-intent", "", "what was charged at Stripe, pi_…; with --as succeeded, required while the payment shows none")
-	c.Flags().Int64Var(&r.decision.AmountCaptured, "amount-captured", 0, "how much was captured, in minor units as Stripe counts them; with --as succeeded; default all of it")
+	c.Flags().Int64Var(&r.decision.AmountCaptured, "amount-captured", 0, "how much was captured, in minor units as Stripe counts them; with --as succeeded; default what Stripe has shown to be taken, else all of it")
 	c.Flags().Int64Var(&r.decision.AmountRefunded, "amount-refunded", 0, "how much a refund gave back, in minor units; with --as succeeded, required where Stripe has another amount; default all of it")
 	c.Flags().StringVar(&r.reason, "reason", "", "why: what you saw at Stripe (required)")
 	c.Flags().StringVar(&r.tenant, "tenant", "", "the tenant; by default the one that has it")
@@ -92,10 +94,12 @@ func paymentsResolveCommand(s *shared) *cobra.Command {
 
 func (r *resolve) run(ctx context.Context, store operators, id payments.ID, in io.Reader) error {
 	p, err := store.FindAnywhere(ctx, id)
+	no := "there is no"
 	if r.tenant != "" {
+		no = "the tenant has no"
 		p, err = store.Find(ctx, r.tenant, id)
 	}
-	if err != nil {
+	if p, err = noBatchIn(p, named(err, r.typed, no)); err != nil {
 		return err
 	}
 	// What is wrong for any worker and at any time is said before anything is asked; the store judges the rest, by its own time.

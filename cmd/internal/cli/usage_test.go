@@ -235,7 +235,7 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 	r := b.run("batch", "run", "--help")
-	for _, want := range []string{"case-sensitive", "At most 20 faults", "at most 231 characters", `without "::"`, "true or false", "K.000005::7 is row 5*100 + 7 + 1 = 508", "is shorter, is refused", "added at its end become new payments"} {
+	for _, want := range []string{"case-sensitive", "At most 20 faults", "at most 231 characters", `without "::"`, "true or false", "K.000005::7 is row 5*100 + 7 + 1 = 508", "is shorter, is refused", "added at its end once the last batch that was sent is full"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("batch run --help does not say %q", want)
 		}
