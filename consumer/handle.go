@@ -173,7 +173,7 @@ func start[A any](ctx context.Context, w *Worker, m held, r reading, admit func(
 
 // isDue reports whether somebody could take the payment now, give or take the difference between two clocks.
 func (w *Worker) isDue(p payments.Payment) bool {
-	return p.Status.HasTicket() && !p.Owned && !p.NextAttemptAt.After(w.Clock.Now().Add(w.PollInterval))
+	return p.Status.HasTicket() && !p.Owned && !p.NextAttemptAt.IsZero() && !p.NextAttemptAt.After(w.Clock.Now().Add(w.PollInterval))
 }
 
 // unfit reports whether the store can never keep the request, and says why in words fit for a dead letter.

@@ -84,6 +84,8 @@ func TestNextFollowUpExhaustively(t *testing.T) {
 				post := act == ActionCapture || act == ActionCancel || act == ActionRefund
 				doubt := p.InDoubt || p.Status == StatusUnknown
 				switch {
+				case kind == KindCancel && !doubt && p.Status.HasTicket() && p.Status != StatusPending && s.Target.unsent() && (act != ActionSettle || tr.Status != StatusSucceeded):
+					t.Fatalf("%s: %s waits for a charge that waits for it", where(), act)
 				case post && (doubt || s.Ahead || s.Target.unsettled()):
 					t.Fatalf("%s: %s without a look, out of turn, or of an open charge", where(), act)
 				case act == ActionRefund:

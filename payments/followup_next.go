@@ -25,7 +25,8 @@ func NextFollowUp(p Payment, s FollowUpState) (Action, Transition) {
 		return ActionLookRefunds, Transition{}
 	}
 	p.InDoubt = p.InDoubt || p.Status == StatusUnknown
-	if s.Ahead && !p.InDoubt {
+	// A charge that nobody has sent waits for its cancel, and what is ahead of that can only wait for the charge.
+	if s.Ahead && !p.InDoubt && !(p.Kind == KindCancel && s.Target.unsent()) {
 		return ActionSettle, p.waits(ReasonBehind)
 	}
 	if p.InDoubt && p.Kind != KindCancel && p.StripePaymentIntent == "" && !s.Target.unsettled() {

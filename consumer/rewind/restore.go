@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"context"
+	"slices"
 
 	"github.com/oncepay/oncepay/payments"
 )
@@ -9,6 +10,10 @@ import (
 // restore stores what messages ask for. A batch is stored after its payments, which it then finds. A capture, cancel or refund that is not allowed is read
 // once more when all payments are there; the last time it is a dead letter.
 func (r *Runner) restore(ctx context.Context, job payments.Rewind, some []remembered, account func(string) payments.Account, last bool) (payments.Rewind, error) {
+	some, err := r.notRefused(ctx, some)
+	if err != nil {
+		return job, err
+	}
 	var list []payments.ForgottenPayment
 	owner := []int{} // of each payment, the message that it came by
 	for i, f := range some {
@@ -40,6 +45,30 @@ func (r *Runner) restore(ctx context.Context, job payments.Rewind, some []rememb
 		}
 	}
 	return r.storeRest(ctx, job, some, letters)
+}
+
+// notRefused leaves out captures, cancels and refunds that were refused when they came, as a dead letter says that nobody has replayed. What was refused
+// then for how its payment stood might be allowed now, after another one that its sender asked for instead has been executed.
+func (r *Runner) notRefused(ctx context.Context, some []remembered) ([]remembered, error) {
+	var asked []payments.MessageOrigin
+	for _, f := range some {
+		if f.aboutAPayment() {
+			asked = append(asked, f.origin)
+		}
+	}
+	if len(asked) == 0 {
+		return some, nil
+	}
+	refused, err := r.Store.RefusedBefore(ctx, asked)
+	if err != nil || len(refused) == 0 {
+		return some, err
+	}
+	return slices.DeleteFunc(slices.Clone(some), func(f remembered) bool { return f.aboutAPayment() && refused[f.origin] }), nil
+}
+
+// aboutAPayment reports whether the message is a capture, a cancel or a refund.
+func (f remembered) aboutAPayment() bool {
+	return len(f.Payments) == 1 && f.Payments[0].Intent.Kind.FollowUp()
 }
 
 // noteAgain notes that a message must be read once more.

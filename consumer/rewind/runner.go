@@ -26,6 +26,7 @@ type Store interface {
 	DoubtFound(ctx context.Context, r payments.Rewind, hold time.Duration, account func(tenantID string) payments.Account) (payments.Rewind, bool, error)
 	AwaitAdmissions(ctx context.Context) error
 	RestorePayments(ctx context.Context, r payments.Rewind, hold time.Duration, list []payments.ForgottenPayment, account func(tenantID string) payments.Account) (payments.Rewind, payments.Restored, error)
+	RefusedBefore(ctx context.Context, messages []payments.MessageOrigin) (map[payments.MessageOrigin]bool, error)
 	BuryMessage(ctx context.Context, letter payments.DeadLetter) error
 	AdmitBatch(ctx context.Context, r payments.BatchRequest) (payments.BatchAdmission, error)
 	Evidence(ctx context.Context, tenantID string, id payments.ID, decide func(payments.Payment) (payments.Transition, error)) (payments.Recorded, error)

@@ -42,6 +42,10 @@ func TestCancelOpen(t *testing.T) {
 	b.recordFollowUp(c, payments.Transition{Status: payments.StatusFailed, Reason: payments.ReasonPaid}, 0)
 	isOpen("failed", later, false)
 	b.clock.Advance(time.Minute)
+	soon := b.admit(payments.AdmitRequest{Intent: intent("acme", "soon", 9900), Lane: payments.LaneBulk}).Payment
+	b.ask(asking(payments.KindCancel, soon, "cancel-soon", 0), payments.VerdictStored)
+	isOpen("a charge that a clock ahead may have put after the rewind", soon, true)
+	b.clock.Advance(payments.ClockMargin)
 	after := b.admit(payments.AdmitRequest{Intent: intent("acme", "after", 9900), Lane: payments.LaneBulk}).Payment
 	b.ask(asking(payments.KindCancel, after, "cancel-after", 0), payments.VerdictStored)
 	isOpen("a charge that came after the rewind", after, false)

@@ -82,3 +82,33 @@ func TestCancelHoldsBackNobodyElse(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestReplayKeepsAChargeBack: a dead letter that is replayed brings no charge ahead of its cancel.
+func TestReplayKeepsAChargeBack(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	c := b.claim("order")
+	if err := b.BuryPayment(ctx, c, payments.DeadLetter{Reason: payments.ReasonHandlerPanic, Message: "a bug"}, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Advance(time.Hour)
+	b.record(b.given()["order"], payments.Transition{Status: payments.StatusWaiting, Reason: payments.ReasonAbsent, ClearSubmit: true, Rounds: 1}, time.Minute)
+	charge, err := b.Find(ctx, "acme", c.Payment.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.ask(asking(payments.KindCancel, charge, "cancel", 0), payments.VerdictStored)
+	b.clock.Advance(time.Hour)
+	b.newReplay(payments.NewReplay{})
+	items, err := b.ClaimReplayItems(ctx, 10, time.Minute)
+	if err != nil || len(items.Work) != 1 {
+		t.Fatalf("%+v, %v", items, err)
+	}
+	if err := b.IssueReplayed(ctx, items.Work); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.given(); len(got) != 1 || got["cancel"].Token.IsZero() {
+		t.Errorf("given: %+v", got)
+	}
+}

@@ -132,8 +132,11 @@ func (f *issuing) decide(s *Store, w payments.ReplayWork) error {
 		}
 		f.changes, o.Status = append(f.changes, c), t.Status
 		f.replayed = append(f.replayed, letter.id)
-	default: // it has its ticket: it goes on by itself, and now
-		f.due, f.replayed = append(f.due, letter.key), append(f.replayed, letter.id)
+	default: // it has its ticket: it goes on by itself, and now, unless its cancel comes before it
+		if !r.parked() {
+			f.due = append(f.due, letter.key)
+		}
+		f.replayed = append(f.replayed, letter.id)
 	}
 	f.ends.add(w, o)
 	return nil

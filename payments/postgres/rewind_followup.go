@@ -4,8 +4,28 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/oncepay/oncepay/payments"
 )
+
+// RefusedBefore tells which of the messages have a dead letter that nobody has replayed: they were refused, and their senders were told so.
+func (s *Store) RefusedBefore(ctx context.Context, messages []payments.MessageOrigin) (map[payments.MessageOrigin]bool, error) {
+	streams, created, sequences := make([]string, len(messages)), make([]time.Time, len(messages)), make([]int64, len(messages))
+	for i, m := range messages {
+		streams[i], created[i], sequences[i] = m.Stream, m.StreamCreated, int64(m.Sequence)
+	}
+	rows, err := s.pool.Query(ctx, query("letters_standing"), streams, created, sequences)
+	if err != nil {
+		return nil, translate(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	refused := map[payments.MessageOrigin]bool{}
+	for _, n := range found {
+		refused[messages[n-1]] = true
+	}
+	return refused, translate(err)
+}
 
 // restoreFollowUp does so for one capture, cancel or refund, in a transaction of its own, since it is decided under a lock of its charge.
 func (s *Store) restoreFollowUp(ctx context.Context, r payments.Rewind, hold time.Duration, f payments.ForgottenPayment, i int, account AccountOf, done *payments.Restored) (payments.Rewind, error) {

@@ -111,6 +111,9 @@ func collect(into *[]row) func(pgx.Rows) error {
 // parkedUntil is when a ticket is due that waits for the end of a cancel (park_ticket.sql).
 var parkedUntil = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 
+// parked reports whether the payment waits for the end of its cancel.
+func (r row) parked() bool { return r.ticket != nil && !r.ticket.DueAt.Before(parkedUntil) }
+
 // withTicket fills in what a payment shows of its ticket.
 func withTicket(p payments.Payment, t *payments.Ticket) payments.Payment {
 	p.NextAttemptAt, p.Owned = time.Time{}, false
