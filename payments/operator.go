@@ -99,10 +99,10 @@ type ReplayPreview struct {
 	Unpriced int // of Payments: they may be charged, and nobody can tell how much
 	// Operations are those of Payments that are captures, cancels or refunds, and may do something: they charge nobody anew.
 	Operations int
-	Settled  int // of Payments: they have their outcome already
-	Review   int // of Payments: they wait for a person, and a replay sends nothing
-	Conflict int // of Count: they name another request under a used key, and nothing is sent for them
-	Refused  int // of Count: as they are, they cannot become a payment
+	Settled    int // of Payments: they have their outcome already
+	Review     int // of Payments: they wait for a person, and a replay sends nothing
+	Conflict   int // of Count: they name another request under a used key, and nothing is sent for them
+	Refused    int // of Count: as they are, they cannot become a payment
 	// Skipped are letters that match, would be items of the replay, and are left as they are: of card numbers, or not to be changed by Set.
 	Skipped    int
 	PassedOver int            // letters that match, and that another unfinished replay has
