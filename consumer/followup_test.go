@@ -32,7 +32,7 @@ func (f *fakeFollowUps) AdmitFollowUp(_ context.Context, r payments.FollowUpRequ
 	defer f.mu.Unlock()
 	f.asked = append(f.asked, r)
 	a := f.answer
-	a.FollowUp.Payment = payments.Payment{Intent: r.Intent, ID: r.Intent.ID(), Lane: r.Lane, Status: a.FollowUp.Status}
+	a.FollowUp.Payment = payments.Payment{Intent: r.Intent, ID: r.Intent.ID(), Lane: r.Lane, Status: a.FollowUp.Status, NextAttemptAt: a.FollowUp.NextAttemptAt}
 	return a, f.err
 }
 
@@ -115,7 +115,7 @@ func TestFollowUpMessages(t *testing.T) {
 
 // received is a follow-up that anybody may take.
 func received() payments.FollowUp {
-	return payments.FollowUp{Payment: payments.Payment{Status: payments.StatusReceived}}
+	return payments.FollowUp{Payment: payments.Payment{Status: payments.StatusReceived, NextAttemptAt: time.Now()}}
 }
 
 // TestEndOfFollowUpWakes: what waited for a follow-up is looked for at once when that has ended, on both lanes.
