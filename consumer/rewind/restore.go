@@ -52,7 +52,7 @@ func (r *Runner) restore(ctx context.Context, job payments.Rewind, some []rememb
 func (r *Runner) notRefused(ctx context.Context, some []remembered) ([]remembered, error) {
 	var asked []payments.MessageOrigin
 	for _, f := range some {
-		if f.aboutAPayment() {
+		if f.FollowUp() {
 			asked = append(asked, f.origin)
 		}
 	}
@@ -63,12 +63,7 @@ func (r *Runner) notRefused(ctx context.Context, some []remembered) ([]remembere
 	if err != nil || len(refused) == 0 {
 		return some, err
 	}
-	return slices.DeleteFunc(slices.Clone(some), func(f remembered) bool { return f.aboutAPayment() && refused[f.origin] }), nil
-}
-
-// aboutAPayment reports whether the message is a capture, a cancel or a refund.
-func (f remembered) aboutAPayment() bool {
-	return len(f.Payments) == 1 && f.Payments[0].Intent.Kind.FollowUp()
+	return slices.DeleteFunc(slices.Clone(some), func(f remembered) bool { return f.FollowUp() && refused[f.origin] }), nil
 }
 
 // noteAgain notes that a message must be read once more.
