@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oncepay/oncepay/deploy/devstack"
+	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 	"github.com/oncepay/oncepay/schema"
 	"github.com/oncepay/oncepay/schema/provision"
 )
@@ -27,11 +27,15 @@ import (
 // patience bounds what a loaded machine may take for one step.
 const patience = 2 * time.Minute
 
-// TestMain ends the shared cluster. It does not look for goroutines: those of servers that stop with a quorum gone are the servers' own.
+// TestMain ends the shared cluster.
 func TestMain(m *testing.M) {
+	devstacktest.NodeMain()
 	code := m.Run()
 	if shared.c != nil {
-		shared.c.close()
+		if err := shared.c.close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
 	}
 	os.Exit(code)
 }
@@ -59,14 +63,18 @@ func ownCluster(t *testing.T, tenants ...string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(func() {
+		if err := c.close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return c
 }
 
 // cluster is three servers on loopback under the shipped configuration.
 type cluster struct {
 	dir     string
-	servers []*server.Server
+	servers []*devstacktest.Node // nil where one does not run
 	// host:port of each node
 	client, monitor, routes []string
 }
@@ -77,7 +85,7 @@ func newCluster(tenants ...string) (c *cluster, err error) {
 	c = &cluster{}
 	defer func() {
 		if err != nil {
-			c.close()
+			err = errors.Join(err, c.close())
 		}
 	}()
 	if c.dir, err = os.MkdirTemp("", "oncepay-cluster-"); err != nil {
@@ -94,7 +102,13 @@ func newCluster(tenants ...string) (c *cluster, err error) {
 	if _, err := c.prepare(); err != nil {
 		return c, err
 	}
-	if err := c.startAll(); err != nil {
+	for range 3 { // between looking for a free port and listening somebody else may take it
+		if err = c.startAll(); err == nil {
+			break
+		}
+		c.stopAll()
+	}
+	if err != nil {
 		return c, err
 	}
 	for i := range c.servers {
@@ -113,7 +127,7 @@ func (c *cluster) startAll() error {
 		return err
 	}
 	c.client, c.monitor, c.routes = ports[:3], ports[3:6], ports[6:]
-	c.servers = make([]*server.Server, 3)
+	c.servers = make([]*devstacktest.Node, 3)
 	for i := range c.servers {
 		if err := c.start(i); err != nil {
 			return err
@@ -122,13 +136,14 @@ func (c *cluster) startAll() error {
 	return nil
 }
 
-func (c *cluster) stopAll() {
+func (c *cluster) stopAll() (err error) {
 	for i, s := range c.servers {
 		if s != nil {
-			c.stop(i)
+			err = errors.Join(err, c.stop(i))
 		}
 	}
 	c.servers = nil
+	return err
 }
 
 func freePorts(n int) (addresses []string, err error) {
@@ -190,26 +205,14 @@ func (c *cluster) start(i int) error {
 	if err != nil {
 		return err
 	}
-	options, err := server.ProcessConfigFile(path)
-	if err != nil {
-		return err
-	}
-	options.NoSigs = true
-	s, err := server.NewServer(options)
-	if err != nil {
-		return err
-	}
-	c.servers[i] = s
-	s.Start()
-	if !s.ReadyForConnections(patience) {
-		return fmt.Errorf("node %d does not answer", i+1)
-	}
-	return nil
+	c.servers[i], err = devstacktest.StartNode(path)
+	return err
 }
 
-func (c *cluster) stop(i int) {
-	c.servers[i].Shutdown()
-	c.servers[i].WaitForShutdown()
+func (c *cluster) stop(i int) error {
+	s := c.servers[i]
+	c.servers[i] = nil
+	return s.Stop()
 }
 
 // healthy waits until a node's health check says what the compose file waits for.
@@ -241,9 +244,8 @@ func eventually(ask func() error) error {
 	}
 }
 
-func (c *cluster) close() {
-	c.stopAll()
-	os.RemoveAll(c.dir)
+func (c *cluster) close() error {
+	return errors.Join(c.stopAll(), os.RemoveAll(c.dir))
 }
 
 // reload is what SIGHUP does to every node.

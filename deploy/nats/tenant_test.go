@@ -312,7 +312,9 @@ func TestOneNodeDown(t *testing.T) {
 	c := ownCluster(t)
 	demo := c.as(t, "demo")
 	publishMany(t, demo.Conn, "demo", "three")
-	c.stop(0)
+	if err := c.stop(0); err != nil {
+		t.Fatal(err)
+	}
 	for _, l := range lanes { // each elects its leader
 		var ack *nats.Msg
 		err := eventually(func() (err error) {

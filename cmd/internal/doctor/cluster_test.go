@@ -1,26 +1,22 @@
 package doctor
 
 import (
-	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
-	"github.com/oncepay/oncepay/deploy/devstack"
+	"github.com/oncepay/oncepay/deploy/devstack/devstacktest"
 )
 
 // testCluster examines three servers in health, with one of their endpoints unknown, and with one server gone.
 func testCluster(t *testing.T, s *services) {
 	w := s.bare(t)
-	nodes := startCluster(t, 3)
+	nodes := devstacktest.Cluster(t, 3)
 	var urls, monitors []string
 	for _, n := range nodes {
-		urls = append(urls, n.ClientURL())
-		monitors = append(monitors, fmt.Sprintf("http://%s", n.MonitorAddr()))
+		urls = append(urls, n.ClientURL)
+		monitors = append(monitors, n.MonitorURL)
 	}
 	w.values["ONCEPAY_NATS_URL"], w.values["ONCEPAY_NATS_MONITOR_URL"] = strings.Join(urls, ","), strings.Join(monitors, ",")
 	w.values["ONCEPAY_STREAM_REPLICAS"] = "3"
@@ -31,8 +27,9 @@ func testCluster(t *testing.T, s *services) {
 	w.expect(map[string]expectation{"nats_sync": is(Warning, "seen on 2 of 3 servers")})
 	w.values["ONCEPAY_NATS_MONITOR_URL"] = strings.Join(monitors, ",")
 
-	nodes[2].Shutdown()
-	nodes[2].WaitForShutdown()
+	if err := nodes[2].Stop(); err != nil {
+		t.Fatal(err)
+	}
 	w.values["ONCEPAY_NATS_URL"] = urls[0] + "," + urls[1]
 	w.settles(map[string]expectation{
 		"replicas": is(Failed, "node-2 is offline", "start the servers that are away"), "nats_sync": is(Warning, "seen on 2 of 3 servers"),
@@ -56,42 +53,4 @@ func (w *world) settles(want map[string]expectation) {
 			return
 		}
 	}
-}
-
-// startCluster starts servers with JetStream that know each other.
-func startCluster(t *testing.T, n int) []*server.Server {
-	t.Helper()
-	var routes []*url.URL
-	var ports []int
-	for range n {
-		port, err := devstack.FreePort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports = append(ports, port)
-		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", port)})
-	}
-	nodes := make([]*server.Server, n)
-	for i := range nodes {
-		o := &server.Options{
-			ServerName: fmt.Sprintf("node-%d", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: -1, NoSigs: true, NoLog: true,
-			JetStream: true, SyncAlways: true, StoreDir: t.TempDir(), DisableJetStreamBanner: true, Routes: routes,
-			Cluster: server.ClusterOpts{Name: "trio", Host: "127.0.0.1", Port: ports[i]},
-		}
-		node, err := server.NewServer(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodes[i] = node
-		t.Cleanup(func() { node.Shutdown(); node.WaitForShutdown() })
-	}
-	for _, node := range nodes {
-		node.Start()
-	}
-	for _, node := range nodes {
-		if !node.ReadyForConnections(patience) {
-			t.Fatal("the servers do not start")
-		}
-	}
-	return nodes
 }

@@ -97,6 +97,7 @@ func Prefix(tb testing.TB) string {
 // left behind, and exits. It is all that TestMain needs; options extend what
 // goleak ignores.
 func Run(m *testing.M, options ...goleak.Option) {
+	NodeMain()
 	os.Exit(run(m, options))
 }
 
