@@ -16,7 +16,7 @@ import (
 
 // Handler serves the API. Whatever a request is, its answer is JSON and has a Request-Id.
 func (a *API) Handler() http.Handler {
-	inner := a.guard(RequireKey(a.mux))
+	inner := a.guard(RequireKey(cleanOnly(a.mux)))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := a.cfg.Clock.Now()
 		aw := answering(w)
@@ -98,17 +98,26 @@ func methodLabel(method string) string {
 
 const cardDetail = "it contains what looks like a card number; send a Stripe payment_method instead, and never card data. Nothing of it was kept"
 
-// guard refuses what no route may see: a card number outside the body, and a path that the mux would answer with a redirect that repeats it.
+// guard refuses what no route may see: a card number outside the body.
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case cardOutsideBody(r):
+		if cardOutsideBody(r) {
 			answering(w).refuse(refuse(CodeCardNumber, cardDetail))
-		case !cleanPath(r.URL.Path) || !cleanPath(r.URL.EscapedPath()):
-			answering(w).refuse(refuse(CodeNotFound, notFoundDetail))
-		default:
-			next.ServeHTTP(w, r)
+			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// cleanOnly refuses a path that the mux would answer with a redirect that repeats it. It stands behind RequireKey: under any address, what changes
+// something names itself first.
+func cleanOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !cleanPath(r.URL.Path) || !cleanPath(r.URL.EscapedPath()) {
+			answering(w).refuse(refuse(CodeNotFound, notFoundDetail))
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

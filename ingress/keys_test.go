@@ -71,8 +71,12 @@ func TestEveryWriteNeedsAKey(t *testing.T) {
 		r.Header.Del("Authorization")
 		r.Header.Del("Idempotency-Key")
 	})).is(t, "Stripe's event", 404, "not_found")
-	for _, target := range []string{"/webhooks", "/webhooks/", "/webhooks/stripe/", "/webhooks/other"} {
+	for _, target := range []string{
+		"/webhooks", "/webhooks/", "/webhooks/stripe/", "/webhooks/other", "/webhooks//stripe", "/v1/../webhooks/stripe",
+		"/v1//payments", "//v1/payments", "/v1/./payments", "/x/../v1/payments", "/v1/payments/..%2f",
+	} {
 		d.send(newRequest("POST", target, "{}", func(r *http.Request) { r.Header.Del("Idempotency-Key") })).is(t, target, 400, "idempotency_required")
+		d.send(newRequest("POST", target, "{}", func(r *http.Request) { r.Header.Set("Idempotency-Key", "order-1") })).is(t, target+" with a key", 404, "not_found")
 	}
 	for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
 		if got := d.send(newRequest(method, "/nowhere", "")); got.status != 404 {
