@@ -112,7 +112,8 @@ func TestReadRefusesBatches(t *testing.T) {
 			t.Errorf("%s: %+v, %+v", name, r, r.refusal)
 		}
 	}
-	for _, body := range []string{`{"idempotency_key":"b-1"}`, `{"idempotency_key":"b-1","payments":[` + keyless + `,{"amount":-1}]}`, `{"idempotency_key":"b-1","parent":"a b",` + list + `}`} {
+	for _, body := range []string{`{"idempotency_key":"b-1"}`, `{"idempotency_key":"b-1","payments":[` + keyless + `,{"amount":-1}]}`, `{"idempotency_key":"b-1","parent":"a b",` + list + `}`,
+		`{"idempotency_key":"b-1","parent":"",` + list + `}`} {
 		if r := read(testSubjects, batch(body)); r.refusal != nil || r.batch == nil || r.refused == nil || r.batch.Refused != r.refused {
 			t.Errorf("%s: what is wrong by the rules of business is compared with the batch first: %+v", body, r)
 		}

@@ -136,7 +136,8 @@ func (r reading) fillBatch(wire schema.BatchMessage, headers map[string][]string
 	}
 	r.key = key
 	request := payments.BatchRequest{
-		TenantID: r.tenant, IdempotencyKey: key, Parent: wire.Parent.Value, Payments: make([]payments.Intent, len(wire.Payments)),
+		TenantID: r.tenant, IdempotencyKey: key, Parent: wire.Parent.Value, ParentEmpty: wire.Parent.Set && wire.Parent.Value == "",
+		Payments: make([]payments.Intent, len(wire.Payments)),
 	}
 	for i, p := range wire.Payments {
 		if r.isAnothers(p) {

@@ -70,7 +70,8 @@ func (c *call) readBatch() (payments.BatchRequest, *problem) {
 	if p := c.agrees(wire.IdempotencyKey, schema.Optional[string]{}, ""); p != nil {
 		return payments.BatchRequest{}, p
 	}
-	request := payments.BatchRequest{TenantID: c.tenant(), IdempotencyKey: c.key, Parent: wire.Parent.Value, Payments: make([]payments.Intent, len(wire.Payments))}
+	request := payments.BatchRequest{TenantID: c.tenant(), IdempotencyKey: c.key, Parent: wire.Parent.Value, ParentEmpty: wire.Parent.Set && wire.Parent.Value == "",
+		Payments: make([]payments.Intent, len(wire.Payments))}
 	for i, child := range wire.Payments {
 		if p := c.agrees(schema.Optional[string]{}, child.TenantID, "payments["+strconv.Itoa(i)+"].tenant_id"); p != nil {
 			return payments.BatchRequest{}, p

@@ -57,7 +57,9 @@ type BatchRequest struct {
 	TenantID       string
 	IdempotencyKey string
 	Parent         string
-	Payments       []Intent
+	// ParentEmpty says that a parent was named, by no name: most likely a variable that was not set. Such a batch is none's part, and is not stored anew.
+	ParentEmpty bool
+	Payments    []Intent
 	// Refused, when set, says that nothing may be inserted; a batch that is there is still compared with it.
 	Refused *ValidationError
 	// ExistingOnly is as in AdmitRequest: insert nothing, compare with the batch if it is there; VerdictAbsent if nothing is.
@@ -155,8 +157,8 @@ func (r BatchRequest) Validate() *ValidationError {
 		}
 		v.add("idempotency_key", message)
 	}
-	if r.Parent != "" && (CheckKey(r.Parent) != "" || len(r.Parent) > ParentLengthMax) {
-		v.add("parent", "must be 1 to "+strconv.Itoa(ParentLengthMax)+" printable ASCII characters without spaces")
+	if r.ParentEmpty || r.Parent != "" && (CheckKey(r.Parent) != "" || len(r.Parent) > ParentLengthMax) {
+		v.add("parent", "must be 1 to "+strconv.Itoa(ParentLengthMax)+" printable ASCII characters without spaces, or left out")
 	}
 	if n := len(r.Payments); n < 1 || n > BatchSizeMax {
 		v.add("payments", "must be 1 to "+strconv.Itoa(BatchSizeMax)+" payments")

@@ -126,6 +126,7 @@ func TestBatchValidate(t *testing.T) {
 		"reserved key":    {func(r *payments.BatchRequest) { r.IdempotencyKey = "a::1" }, payments.ReasonKeyInvalid, []string{"idempotency_key"}},
 		"no key":          {func(r *payments.BatchRequest) { r.IdempotencyKey = "" }, payments.ReasonKeyMissing, []string{"idempotency_key"}},
 		"parent":          {func(r *payments.BatchRequest) { r.Parent = "a b" }, payments.ReasonInvalid, []string{"parent"}},
+		"empty parent":    {func(r *payments.BatchRequest) { r.Parent, r.ParentEmpty = "", true }, payments.ReasonInvalid, []string{"parent"}},
 		"long parent":     {func(r *payments.BatchRequest) { r.Parent = strings.Repeat("p", 256) }, payments.ReasonInvalid, []string{"parent"}},
 		"payments": {func(r *payments.BatchRequest) { r.Payments[0].Amount, r.Payments[2].Currency = 0, "xxx" }, payments.ReasonInvalid,
 			[]string{"payments[0].amount", "payments[2].currency"}},
