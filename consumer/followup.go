@@ -68,7 +68,7 @@ func (w *Worker) goOn(s payments.Settlement) {
 
 // whyRefused names the member that a follow-up was not accepted for, and says why.
 func whyRefused(a payments.FollowUpAdmission) string {
-	if a.Verdict == payments.VerdictAmountExceeds {
+	if a.Verdict == payments.VerdictAmountExceeds || a.Verdict == payments.VerdictAmountInvalid {
 		return "amount: " + a.Why
 	}
 	return "payment_id: " + a.Why

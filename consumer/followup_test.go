@@ -87,6 +87,7 @@ func TestFollowUpMessages(t *testing.T) {
 		"no payment": {payments.FollowUpAdmission{Verdict: payments.VerdictPaymentUnknown, Why: "there is none"}, payments.ReasonInvalid, "payment_id: there is none. Nothing of it is stored", false},
 		"state":      {payments.FollowUpAdmission{Verdict: payments.VerdictInvalidState, Why: "not yet"}, payments.ReasonInvalid, "payment_id: not yet. Nothing", false},
 		"too much":   {payments.FollowUpAdmission{Verdict: payments.VerdictAmountExceeds, Why: "less"}, payments.ReasonInvalid, "amount: less. Nothing", false},
+		"odd amount": {payments.FollowUpAdmission{Verdict: payments.VerdictAmountInvalid, Why: "must end in 0"}, payments.ReasonInvalid, "amount: must end in 0. Nothing", false},
 		"stranger":   {payments.FollowUpAdmission{Verdict: payments.VerdictTenantUnknown}, payments.ReasonTenantUnknown, "tenants create", false},
 		"child":      {payments.FollowUpAdmission{Verdict: payments.VerdictAbsent}, payments.ReasonKeyInvalid, "batch", false},
 	} {

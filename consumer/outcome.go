@@ -25,7 +25,7 @@ func afterAdmission(v payments.Verdict) (delivery, payments.Reason) {
 		return deliverBury, payments.ReasonTenantUnknown
 	case payments.VerdictAbsent:
 		return deliverBury, payments.ReasonKeyInvalid
-	case payments.VerdictRefused, payments.VerdictPaymentUnknown, payments.VerdictInvalidState, payments.VerdictAmountExceeds:
+	case payments.VerdictRefused, payments.VerdictPaymentUnknown, payments.VerdictInvalidState, payments.VerdictAmountExceeds, payments.VerdictAmountInvalid:
 		return deliverBury, payments.ReasonInvalid
 	default:
 		return deliverLeave, ""

@@ -20,6 +20,7 @@ func TestAfterAdmission(t *testing.T) {
 		payments.VerdictPaymentUnknown: {deliverBury, payments.ReasonInvalid},
 		payments.VerdictInvalidState:   {deliverBury, payments.ReasonInvalid},
 		payments.VerdictAmountExceeds:  {deliverBury, payments.ReasonInvalid},
+		payments.VerdictAmountInvalid:  {deliverBury, payments.ReasonInvalid},
 		payments.VerdictTenantUnknown:  {deliverBury, payments.ReasonTenantUnknown},
 		payments.VerdictAbsent:         {deliverBury, payments.ReasonKeyInvalid},
 		payments.VerdictClaimed:        {deliverLeave, ""}, // settling decides

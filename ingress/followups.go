@@ -82,6 +82,8 @@ func followUpProblem(a payments.FollowUpAdmission, refused *payments.ValidationE
 		return refuse(CodeInvalidState, a.Why)
 	case payments.VerdictAmountExceeds:
 		return refuse(CodeAmountExceedsAvailable, a.Why)
+	case payments.VerdictAmountInvalid:
+		return invalid("amount", a.Why)
 	}
 	return verdictProblem(a.Verdict, a.Differs, refused, closed)
 }

@@ -231,6 +231,27 @@ func TestRefusedFollowUpsKeepTheirKey(t *testing.T) {
 	}
 }
 
+// An amount that Stripe does not take in the payment's currency is said at once, and under the same key the right one is accepted.
+func TestFollowUpAmountsOfTheCurrency(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	charge := d.charged("order-1", payments.StatusSucceeded, 9900)
+	at := payments.BatchRef{TenantID: "acme", ID: payments.NewID("acme", "order-1")}
+	d.store.mu.Lock()
+	p := d.store.rows[at]
+	p.Currency = "kwd"
+	d.store.rows[at] = p
+	d.store.mu.Unlock()
+	rows := d.store.stored()
+	got := d.ask(charge, "refunds", "refund-1", `{"amount":105}`)
+	if got.is(t, "no such amount", 400, "invalid_request"); !slices.Equal(got.fields(), []string{"amount"}) || !strings.Contains(string(got.body), "must end in 0") || d.store.stored() != rows {
+		t.Errorf("%d rows; %s", d.store.stored(), got.body)
+	}
+	if got := d.ask(charge, "refunds", "refund-1", `{"amount":110}`); got.status != 202 {
+		t.Errorf("under the same key: %s", got.body)
+	}
+}
+
 // A key names one request, whatever it asks for, of which payment and through which address; what differs is named before anything else is said.
 func TestKeysOfFollowUps(t *testing.T) {
 	t.Parallel()

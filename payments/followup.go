@@ -46,6 +46,7 @@ const (
 	VerdictPaymentUnknown Verdict = "payment_unknown"          // the tenant has no such charge
 	VerdictInvalidState   Verdict = "invalid_state"            // the charge, or a follow-up of it that was accepted before, does not allow it
 	VerdictAmountExceeds  Verdict = "amount_exceeds_available" // accepted amounts would exceed what is left
+	VerdictAmountInvalid  Verdict = "amount_invalid"           // the charge's currency has no such amount
 )
 
 // FollowUpAdmission is the answer to a FollowUpRequest.
@@ -53,7 +54,7 @@ type FollowUpAdmission struct {
 	Verdict  Verdict
 	FollowUp FollowUp // the row that is there now, for exists, conflict and stored
 	Differs  []string // for a conflict: the names of the fields that differ
-	Why      string   // for payment_unknown, invalid_state and amount_exceeds_available: what is wrong and what to do, safe for whoever asked
+	Why      string   // for payment_unknown, invalid_state, amount_exceeds_available and amount_invalid: what is wrong and what to do, safe for whoever asked
 }
 
 // FollowUps keeps follow-ups. Every method may also return CodeUnavailable.

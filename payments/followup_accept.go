@@ -6,12 +6,29 @@ import "fmt"
 const FollowUpsMax = 1000
 
 // AcceptFollowUp says whether a valid follow-up whose key is new may be stored: VerdictStored with the amount that its row has from then on, or one
-// of VerdictPaymentUnknown, VerdictInvalidState and VerdictAmountExceeds with what is wrong and what to do, for whoever asked. charge is the payment that
+// of VerdictPaymentUnknown, VerdictInvalidState, VerdictAmountExceeds and VerdictAmountInvalid with what is wrong and what to do, for whoever asked. charge is the payment that
 // it names as it stands under a lock, the zero Payment if the tenant has none; earlier are all that were accepted for it before. It is pure.
 //
 // What was accepted keeps its amount until its end: all amounts that may still be refunded, together with those that were, never exceed what was
 // taken, whatever order they are accepted and run in.
 func AcceptFollowUp(charge Payment, earlier []FollowUp, i Intent) (amount int64, verdict Verdict, why string) {
+	amount, verdict, why = acceptFollowUp(charge, earlier, i)
+	if verdict == VerdictStored && i.Kind != KindCancel && !i.All {
+		if wrong := CheckAmount(i.Amount, charge.Currency); wrong != "" && amount != allLeft(charge, earlier, i.Kind) {
+			return 0, VerdictAmountInvalid, wrong + "; or leave amount out for all that is left"
+		}
+	}
+	return amount, verdict, why
+}
+
+// allLeft is what the follow-up would be about if it named no amount. That much can always be asked for.
+func allLeft(charge Payment, earlier []FollowUp, kind Kind) int64 {
+	amount, _, _ := acceptFollowUp(charge, earlier, Intent{Kind: kind, All: true})
+	return amount
+}
+
+// acceptFollowUp is AcceptFollowUp whatever amounts the currency allows, which only what is new is held against.
+func acceptFollowUp(charge Payment, earlier []FollowUp, i Intent) (amount int64, verdict Verdict, why string) {
 	switch {
 	case charge.Kind != KindCharge:
 		return 0, VerdictPaymentUnknown, "there is no such payment: check payment_id"

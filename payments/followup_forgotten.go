@@ -8,7 +8,7 @@ package payments
 // lookOnly: the figures leave no room for a refund, so that it was executed although it does not look so, or refused. It must only be looked for, and never
 // be sent by what is decided here.
 func AcceptForgotten(charge Payment, earlier []FollowUp, i Intent) (amount int64, verdict Verdict, why string, lookOnly bool) {
-	amount, verdict, why = AcceptFollowUp(charge, earlier, i)
+	amount, verdict, why = acceptFollowUp(charge, earlier, i)
 	if verdict != VerdictInvalidState && verdict != VerdictAmountExceeds || len(earlier) >= FollowUpsMax {
 		return amount, verdict, why, false
 	}

@@ -52,7 +52,7 @@ func (b *storeBench) ask(r payments.FollowUpRequest, want payments.Verdict) paym
 		b.t.Fatalf("AdmitFollowUp of %s: %s (%s), want %s", r.Intent.IdempotencyKey, a.Verdict, a.Why, want)
 	}
 	switch want {
-	case payments.VerdictPaymentUnknown, payments.VerdictInvalidState, payments.VerdictAmountExceeds:
+	case payments.VerdictPaymentUnknown, payments.VerdictInvalidState, payments.VerdictAmountExceeds, payments.VerdictAmountInvalid:
 		if a.Why == "" {
 			b.t.Errorf("%s: nobody is told why", want)
 		}
