@@ -1,7 +1,9 @@
 package payments
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -176,12 +178,18 @@ const (
 // OutboxItem is one message that a committed transaction wants sent, at least once.
 type OutboxItem struct {
 	ID        int64
+	Row       int64 // in which row of its table the store keeps it, for whoever looks it up; 0: the one of its ID
 	Kind      OutboxKind
 	TenantID  string // "" for a dead letter whose tenant is not known
 	Lane      Lane   // for intents: whose stream
 	EventType string // for events: oncepay.payment.<status>
 	EventID   string // stable per transition
 	Body      []byte
+}
+
+// Place names an item to people: its kind, and the row that it stands in.
+func (i OutboxItem) Place() string {
+	return fmt.Sprintf("outbox row %d (%s)", cmp.Or(i.Row, i.ID), i.Kind)
 }
 
 // Outbox is what a relay empties. A store has one for events and dead letters and one for the intents of each lane, so that a stream that is full

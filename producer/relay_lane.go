@@ -209,7 +209,7 @@ func (l *relayLane) publish(ctx context.Context, group []waiting) (p published) 
 		m, err := l.message(w.item)
 		if err != nil {
 			p.refused = append(p.refused, w)
-			p.first = firstError(p.first, fmt.Errorf("outbox item %d: %w", w.item.ID, err))
+			p.first = firstError(p.first, fmt.Errorf("%s: %w", w.item.Place(), err))
 			continue
 		}
 		messages, sent = append(messages, m), append(sent, w)
@@ -227,7 +227,7 @@ func (l *relayLane) publish(ctx context.Context, group []waiting) (p published) 
 			p.refused = append(p.refused, sent[i])
 		}
 		if f.err != nil {
-			p.first = firstError(p.first, fmt.Errorf("outbox item %d: %w", sent[i].item.ID, f.err))
+			p.first = firstError(p.first, fmt.Errorf("%s: %w", sent[i].item.Place(), f.err))
 		}
 	}
 	return p

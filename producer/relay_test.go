@@ -192,6 +192,7 @@ func TestOneItemDoesNotHoldUpOthers(t *testing.T) {
 			outbox := newOutbox(events(1, n)...)
 			noType, noKind, large := event(1001), event(1002), event(1003)
 			noType.EventType, noKind.Kind, large.Body = "something else", "letter", bytes.Repeat([]byte("x"), 8<<10)
+			noType.Row = 77 // as a store numbers what has several items in a row
 			outbox.rows = append([]payments.OutboxItem{noType, large}, append(outbox.rows, noKind)...)
 			var mu sync.Mutex
 			failed := 0
@@ -205,6 +206,9 @@ func TestOneItemDoesNotHoldUpOthers(t *testing.T) {
 			sent, err := r.RunOnce(testContext(t))
 			if sent != int(n) || err == nil || outbox.left() != 3 || !r.Idle() {
 				t.Fatalf("sent %d, %v; %d left, idle: %v", sent, err, outbox.left(), r.Idle())
+			}
+			if !strings.HasPrefix(err.Error(), "outbox row 77 (event): ") {
+				t.Errorf("it does not say where to look: %v", err)
 			}
 			f.wantAll(t, 1, n)
 			if mu.Lock(); failed != 3 {

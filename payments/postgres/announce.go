@@ -27,7 +27,7 @@ func announcement(i payments.Intent) ([]byte, error) {
 
 // announcedItem is the message about one payment that a row of outbox_intents names.
 func announcedItem(p parcel, tenant string, lane payments.Lane, body []byte) payments.OutboxItem {
-	return payments.OutboxItem{ID: p.number(), Kind: payments.OutboxIntent, TenantID: tenant, Lane: lane, Body: body}
+	return payments.OutboxItem{ID: p.number(), Row: p.row, Kind: payments.OutboxIntent, TenantID: tenant, Lane: lane, Body: body}
 }
 
 // announces says for each key whether its request is to be announced; nil: none is.

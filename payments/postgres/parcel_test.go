@@ -174,6 +174,11 @@ func TestPendingCountsWhatIsLeft(t *testing.T) {
 	}
 	b.clock.Advance(b.opts.Hold)
 	items, err := b.Intents(payments.LaneInteractive).Pending(context.Background(), 100, time.Minute)
+	for _, it := range items {
+		if it.Row != parcelOf(it.ID).row {
+			t.Errorf("an item says it is in row %d, and is in %d", it.Row, parcelOf(it.ID).row)
+		}
+	}
 	if err != nil || len(items) != flushes || b.unpublished() != flushes {
 		t.Errorf("%d items, %v, of %d", len(items), err, b.unpublished())
 	}
