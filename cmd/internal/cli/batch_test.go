@@ -210,7 +210,7 @@ func TestBatchRun(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"payments", "show", id}, {"payments", "show", id, "--tenant", "demo"}, {"payments", "show", "--tenant", "demo", "--key", "pay.000002"},
-		{"payments", "resolve", id, "--as", "failed", "--reason", "test", "--yes"}, {"payments", "list", "--tenant", "demo", "--key", "pay.000002"}} {
+		{"payments", "resolve", id, "--as", "failed", "--reason", "test", "--yes"}, {"payments", "list", "--tenant", "demo", "--key", "pay.000002"}, {"payments", "list", "--key", "pay.000002"}} {
 		b.fails(b.run(args...), exitFailed, "batch", "`oncepay batch show "+id+"`")
 	}
 	b.fails(b.run("payments", "list", "--batch", "bat_00000000000000000000000000000000"), exitFailed, "no batch with this id")

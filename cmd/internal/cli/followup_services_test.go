@@ -96,6 +96,7 @@ func (b *bench) seeRefunds(id string) {
 		b.t.Errorf("by its key: %v", got)
 	}
 	b.fails(b.run("payments", "list", "--tenant", "demo", "--key", "refund-1", "--kind", "charge"), exitFailed, "--key: names a refund: `oncepay payments show "+id+"`")
+	b.fails(b.run("payments", "list", "--key", "refund-1", "--kind", "charge"), exitFailed, "--key: names a refund: `oncepay payments show "+id+"`")
 	none := strings.Repeat("0", 32)
 	for typed, want := range map[string]string{"pay_" + none: " no payment pay_", "ref_" + none: " no refund ref_", "op_" + none: " no capture or cancel op_", "bat_" + none: " no batch bat_"} {
 		for _, args := range [][]string{{"show", typed}, {"show", typed, "--tenant", "demo"}, {"resolve", typed, "--as", "failed", "--reason", "test", "--yes"},

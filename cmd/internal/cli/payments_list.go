@@ -87,18 +87,49 @@ func (l *paymentsList) run(ctx context.Context, store *postgres.Store) (err erro
 	return printPage(l.shared, page, next, listedDocument, listColumns(page))
 }
 
+// namesAnotherOfAny is namesAnother for a key whose tenant is not said: of the first that has it.
+func (l *paymentsList) namesAnotherOfAny(ctx context.Context, store *postgres.Store) error {
+	tenants, err := store.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range tenants {
+		p, err := store.FindByKey(ctx, t.ID, l.IdempotencyKey)
+		if payments.ErrorCode(err) == payments.CodeNotFound {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.shownElsewhere(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // namesAnother is the error of a tenant's key that names something, and no list of this kind shows it: that nothing is there would be taken for leave to ask for
 // it under another key.
 func (l *paymentsList) namesAnother(ctx context.Context, store *postgres.Store) error {
-	if l.TenantID == "" || l.IdempotencyKey == "" {
+	switch {
+	case l.IdempotencyKey == "":
 		return nil
+	case l.TenantID == "":
+		return l.namesAnotherOfAny(ctx, store)
 	}
 	p, err := store.FindByKey(ctx, l.TenantID, l.IdempotencyKey)
-	switch {
-	case payments.ErrorCode(err) == payments.CodeNotFound:
+	if payments.ErrorCode(err) == payments.CodeNotFound {
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
+	}
+	return l.shownElsewhere(p)
+}
+
+// shownElsewhere says where something is shown that no list of this kind shows; nil: this list does.
+func (l *paymentsList) shownElsewhere(p payments.Payment) error {
+	switch {
 	case p.Kind == payments.KindBatch:
 		return payments.Errorf(payments.CodeNotFound, "--key: names a batch, and no payment: `oncepay batch show %s` shows it", p.ID.Format(p.Kind))
 	case !l.Lists(p.Kind):
