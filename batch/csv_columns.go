@@ -97,6 +97,9 @@ func readHeader(names []string) ([]column, []Fault) {
 	if separator := looksSeparatedBy(names); separator != "" {
 		return nil, []Fault{{Message: "the columns seem to be separated by " + separator + ": save the file with commas between them"}}
 	}
+	if slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "\r") }) {
+		return nil, []Fault{{Message: "its lines end in carriage returns alone: save the file with line feeds (LF, or CR and LF)"}}
+	}
 	var wrong []Fault
 	columns := make([]column, len(names))
 	decimal := -1
@@ -169,6 +172,9 @@ func unknownColumn(name string) string {
 		return "remove the column: the API key says whose payments these are"
 	case memberMetadata, metadataPrefix:
 		return "put each metadata entry into a column of its own, as metadata.order"
+	}
+	if bare := strings.TrimSpace(name); bare != name && slices.Contains(Columns(), bare) {
+		return "there are spaces around the name: write " + bare + " without them"
 	}
 	if near := nearest(name); near != "" {
 		return "the column is unknown: did you mean " + near + "?"

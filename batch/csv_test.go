@@ -178,6 +178,8 @@ func TestHeader(t *testing.T) {
 		"amount,currency,payment_method,idempotency_key":           {"no key of its own"},
 		"amount,currency,payment_method,tenant_id":                 {"the API key says whose"},
 		"amount,currency,payment_method,colour":                    {"the column is unknown: remove it"},
+		"amount, currency,payment_method":                          {"column  currency: there are spaces around the name: write currency without them", "column currency: is missing"},
+		"amount,currency,payment_method\r100,usd,pm_card_visa":     {"line 1: its lines end in carriage returns alone"},
 		"amount;currency;payment_method":                           {"separated by semicolons"},
 		"amount\tcurrency\tpayment_method":                         {"separated by tabs"},
 		"customer":                                                 {"amount_decimal (99.00)", "column currency: is missing", "column payment_method: is missing"},
