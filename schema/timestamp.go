@@ -33,7 +33,8 @@ func (t Timestamp) appendTo(out []byte) ([]byte, error) {
 	if u.Year() < 1 || u.Year() > 9999 {
 		return out, errTime
 	}
-	return u.AppendFormat(out, `"`+time.RFC3339Nano+`"`), nil
+	out = u.AppendFormat(append(out, '"'), time.RFC3339Nano) // by itself the layout has a way of its own, which takes a third of the time
+	return append(out, '"'), nil
 }
 
 // UnmarshalJSON reads what [ParseTime] reads.

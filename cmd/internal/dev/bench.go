@@ -101,7 +101,7 @@ func benchCommand() *cobra.Command {
 	c.Flags().StringVar(&o.postgresAt, "postgres", "", "a PostgreSQL to use instead of a temporary one; a database is made there and dropped")
 	c.Flags().Float64Var(&o.duplicates, "duplicates", 0, "further messages for each intent, on average")
 	c.Flags().StringVar(&o.cpuProfile, "cpu-profile", "", "throughput and http: write a CPU profile of the measured time to this file, for go tool pprof and go build -pgo")
-	c.Flags().DurationVar(&o.turn, "turn", 4*time.Second, "http: how long each side's turn is in each of three rounds")
+	c.Flags().DurationVar(&o.turn, "turn", 4*time.Second, "http: how long each side's turn is in each of five rounds")
 	c.Flags().BoolVar(&o.json, "json", false, "print the measurement as one JSON document")
 	return c
 }
