@@ -57,6 +57,8 @@ func TestBatchWhichRows(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(results), ".oncepay*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+	b.run("payments", "list", "--tenant", "demo", "--key", "rows").says(t, exitFailed, "", "--key: names a run of batches, and no payment: `oncepay batch show rows --tenant demo` shows it")
+	b.run("payments", "list", "--key", "rows").says(t, exitFailed, "", "`oncepay batch show rows --tenant demo` shows it")
 	b.run("payments", "list", "--tenant", "demo", "--batch", "rows").says(t, exitFailed, "", "this is the key of a run, not of a batch; give one of its batches: rows.000000, rows.000001. `oncepay batch show rows --tenant demo`")
 	b.run("payments", "list", "--tenant", "demo", "--batch", "row").says(t, exitFailed, "", "the tenant has no batch and no run of batches under this key")
 	// Without the flag the rows are told all the same, and --json has its one document.

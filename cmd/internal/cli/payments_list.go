@@ -94,14 +94,7 @@ func (l *paymentsList) namesAnotherOfAny(ctx context.Context, store *postgres.St
 		return err
 	}
 	for _, t := range tenants {
-		p, err := store.FindByKey(ctx, t.ID, l.IdempotencyKey)
-		if payments.ErrorCode(err) == payments.CodeNotFound {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := l.shownElsewhere(p); err != nil {
+		if err := l.shownElsewhere(ctx, store, t.ID); err != nil {
 			return err
 		}
 	}
@@ -117,19 +110,21 @@ func (l *paymentsList) namesAnother(ctx context.Context, store *postgres.Store) 
 	case l.TenantID == "":
 		return l.namesAnotherOfAny(ctx, store)
 	}
-	p, err := store.FindByKey(ctx, l.TenantID, l.IdempotencyKey)
-	if payments.ErrorCode(err) == payments.CodeNotFound {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return l.shownElsewhere(p)
+	return l.shownElsewhere(ctx, store, l.TenantID)
 }
 
-// shownElsewhere says where something is shown that no list of this kind shows; nil: this list does.
-func (l *paymentsList) shownElsewhere(p payments.Payment) error {
+// shownElsewhere says where that is shown which the tenant's key names and no list of this kind shows; nil: it names nothing else.
+func (l *paymentsList) shownElsewhere(ctx context.Context, store *postgres.Store, tenant string) error {
+	p, err := store.FindByKey(ctx, tenant, l.IdempotencyKey)
 	switch {
+	case payments.ErrorCode(err) == payments.CodeNotFound:
+		page, _, err := store.Batches(ctx, payments.BatchListRequest{TenantID: tenant, Parent: l.IdempotencyKey, Limit: 1})
+		if err == nil && len(page) > 0 {
+			err = payments.Errorf(payments.CodeNotFound, "--key: names a run of batches, and no payment: `oncepay batch show %s --tenant %s` shows it", l.IdempotencyKey, tenant)
+		}
+		return err
+	case err != nil:
+		return err
 	case p.Kind == payments.KindBatch:
 		return payments.Errorf(payments.CodeNotFound, "--key: names a batch, and no payment: `oncepay batch show %s` shows it", p.ID.Format(p.Kind))
 	case !l.Lists(p.Kind):
