@@ -14,9 +14,9 @@ type Policy struct {
 	ResubmitAfterAbsent bool
 	// NoTries: what could not be sent costs no try, since it is known that nothing can be sent.
 	NoTries bool
-	// CancelOpen: a cancel of the charge is open that may have succeeded before the database was restored (FollowUps.CancelOpen). Nothing is sent for
-	// the charge any more, and once it is proven to be absent it is canceled.
-	CancelOpen bool
+	// Cancel is the charge's (FollowUps.CancelOpen). Once a charge is proven to be absent while one is open, it is canceled; and with one that may have
+	// succeeded and be forgotten, nothing is sent for it any more.
+	Cancel OpenCancel
 }
 
 // Decide says what an observation means for a payment. p is the state as it was before the present owner came: p.InDoubt tells of an earlier
@@ -156,7 +156,7 @@ func decideAbsent(p Payment, o Observation, named bool, now time.Time, policy Po
 	switch {
 	case foreign(p, o.Account):
 		return unknown(p, ReasonAccountChanged, Delay{Long: true}) // another account's empty list proves nothing
-	case !policy.CancelOpen && !p.FirstSubmitAt.IsZero() && MaySend(p, p.FirstSubmitAt, now):
+	case !policy.Cancel.Forgotten && !p.FirstSubmitAt.IsZero() && MaySend(p, p.FirstSubmitAt, now):
 		return Transition{ThenSend: true}
 	}
 	last := p.LastSubmitAt
@@ -178,8 +178,8 @@ func decideAbsent(p Payment, o Observation, named bool, now time.Time, policy Po
 		return t
 	case named:
 		return review(ReasonMissingAtStripe, nil) // Stripe has named it before: that it is not listed does not make it absent
-	case policy.CancelOpen:
-		return Transition{Status: StatusCanceled, Reason: ReasonCanceledOnRequest, ClearSubmit: true}
+	case policy.Cancel.Open:
+		return CanceledUnsent()
 	case p.Expired(now):
 		return Transition{Status: StatusExpired, Reason: ReasonAbsent, ClearSubmit: true}
 	case policy.ResubmitAfterAbsent && !p.Orphan(): // an orphan is never sent

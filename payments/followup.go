@@ -57,6 +57,15 @@ type FollowUpAdmission struct {
 	Why      string   // for payment_unknown, invalid_state, amount_exceeds_available and amount_invalid: what is wrong and what to do, safe for whoever asked
 }
 
+// OpenCancel is what a charge's owner must know of its cancels. The zero value: there is none.
+type OpenCancel struct {
+	// Open: one was accepted, and has not failed.
+	Open bool
+	// Forgotten: it may have succeeded before the database was restored. The charge has been through a rewind, so that the cancel may be the repeat of one
+	// that nobody knows of any more.
+	Forgotten bool
+}
+
 // FollowUps keeps follow-ups. Every method may also return CodeUnavailable.
 type FollowUps interface {
 	// AdmitFollowUp stores a follow-up and its ticket if the key is new and AcceptFollowUp allows it, deciding under a lock of the charge, and reads
@@ -64,9 +73,8 @@ type FollowUps interface {
 	AdmitFollowUp(ctx context.Context, r FollowUpRequest) (FollowUpAdmission, error)
 	// FollowUpState reads what the owner of a follow-up must know. CodeNotFound.
 	FollowUpState(ctx context.Context, p Payment) (FollowUpState, error)
-	// CancelOpen reports whether a cancel of the charge is open that may have succeeded before the database was restored: the charge has been through a
-	// rewind, so that the cancel may be the repeat of one that nobody knows of any more. No codes of its own.
-	CancelOpen(ctx context.Context, charge Payment) (bool, error)
+	// CancelOpen reads whether a cancel of the charge is open. No codes of its own.
+	CancelOpen(ctx context.Context, charge Payment) (OpenCancel, error)
 	// RecordFollowUp is Record for a follow-up. With Transition.Target it changes the charge in the same transaction, locking tickets before payments:
 	// Target is asked again with the charge as it is locked. CodeTicketLost; CodeTargetMoved: the charge does not allow the change as it stands now, and
 	// nothing was written.

@@ -86,16 +86,19 @@ func TestForgottenAmounts(t *testing.T) {
 	}
 }
 
-// canceling knows of a cancel that may have succeeded before a restore.
+// canceling knows of a cancel, by default of one that may have succeeded before a restore.
 type canceling struct {
 	FollowUps
-	err   error
-	asked int
+	cancel OpenCancel
+	err    error
+	asked  int
 }
 
-func (c *canceling) CancelOpen(context.Context, Payment) (bool, error) {
+func newCanceling() *canceling { return &canceling{cancel: OpenCancel{Open: true, Forgotten: true}} }
+
+func (c *canceling) CancelOpen(context.Context, Payment) (OpenCancel, error) {
 	c.asked++
-	return c.err == nil, c.err
+	return c.cancel, c.err
 }
 
 // TestNothingIsSentForWhatMayBeCanceled: a charge in doubt of which Stripe has nothing is not sent again while such a cancel is open, and is canceled when its
@@ -115,7 +118,7 @@ func TestNothingIsSentForWhatMayBeCanceled(t *testing.T) {
 		"there":        {time.Minute, 0, []PaymentIntent{*charged()}, StatusSucceeded, "", 0},
 	} {
 		b := newBench()
-		claim, store := testClaim(StatusUnknown, true), &canceling{}
+		claim, store := testClaim(StatusUnknown, true), newCanceling()
 		claim.Payment.FirstSubmitAt, claim.Payment.LastSubmitAt = b.now.Add(-c.sent), b.now.Add(-c.sent)
 		if c.absent > 0 {
 			claim.Payment.AbsentAt = b.now.Add(-c.absent)

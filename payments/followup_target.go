@@ -20,7 +20,12 @@ func cancelUnsent(charge Payment) (Transition, error) {
 	case !charge.unsent():
 		return Transition{}, targetMoved(charge)
 	}
-	return Transition{Status: StatusCanceled, Reason: ReasonCanceledOnRequest, ClearSubmit: true}, nil
+	return CanceledUnsent(), nil
+}
+
+// CanceledUnsent ends a charge of which nothing is at Stripe, since a cancel of it was accepted.
+func CanceledUnsent() Transition {
+	return Transition{Status: StatusCanceled, Reason: ReasonCanceledOnRequest, ClearSubmit: true}
 }
 
 // asShown gives a charge the state of its PaymentIntent as Stripe showed it to a follow-up. reason is why one is canceled.

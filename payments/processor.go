@@ -89,7 +89,7 @@ func (p *Processor) Settle(ctx, recordCtx context.Context, c Claim) Settlement {
 	var err error
 	switch Next(c.Payment, now) {
 	case ActionSend:
-		t, err = p.send(ctx, c)
+		t, err = p.sendUncanceled(ctx, c)
 	case ActionLook:
 		t, c, err = p.look(ctx, c)
 	case ActionRetrieve:
@@ -110,6 +110,21 @@ func (p *Processor) Settle(ctx, recordCtx context.Context, c Claim) Settlement {
 		return Settlement{Lost: TicketLost(err), Err: err}
 	}
 	return p.record(recordCtx, c, t)
+}
+
+// sendUncanceled sends, unless a cancel was accepted while an earlier owner had the charge, whose send was not executed: that cancel could not keep the
+// ticket back (HoldsBack). What was never sent has no earlier owner, and costs no question.
+func (p *Processor) sendUncanceled(ctx context.Context, c Claim) (Transition, error) {
+	if c.Payment.Status == StatusWaiting && p.FollowUps != nil {
+		cancel, err := p.FollowUps.CancelOpen(ctx, c.Payment)
+		if err != nil {
+			return Transition{}, err
+		}
+		if cancel.Open {
+			return CanceledUnsent(), nil
+		}
+	}
+	return p.send(ctx, c)
 }
 
 // send submits the request once and decides.
@@ -190,7 +205,7 @@ func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error
 	policy := p.observed(ctx, c, o)
 	if p.FollowUps != nil && o.Kind == ObservedRecords && len(o.Found) == 0 {
 		// Whoever was told that it is canceled must not be charged: a database that was restored may have forgotten that.
-		if policy.CancelOpen, err = p.FollowUps.CancelOpen(ctx, c.Payment); err != nil {
+		if policy.Cancel, err = p.FollowUps.CancelOpen(ctx, c.Payment); err != nil {
 			return Transition{}, c, err
 		}
 	}

@@ -107,7 +107,7 @@ func (w followUpsOf) FollowUpState(context.Context, Payment) (FollowUpState, err
 	return FollowUpState{Target: w.charge, StripeRefund: w.named, Ahead: w.ahead}, nil
 }
 
-func (w followUpsOf) CancelOpen(context.Context, Payment) (bool, error) { panic("CancelOpen") }
+func (w followUpsOf) CancelOpen(context.Context, Payment) (OpenCancel, error) { panic("CancelOpen") }
 
 func (w followUpsOf) RecordFollowUp(_ context.Context, r Recording) (Recorded, error) {
 	t := r.Transition

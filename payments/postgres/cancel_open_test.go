@@ -14,41 +14,41 @@ func TestCancelOpen(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	ctx := context.Background()
-	isOpen := func(what string, p payments.Payment, want bool) {
+	isOpen := func(what string, p payments.Payment, open, forgotten bool) {
 		t.Helper()
-		if open, err := b.CancelOpen(ctx, p); err != nil || open != want {
-			t.Errorf("%s: %t, %v; want %t", what, open, err, want)
+		if c, err := b.CancelOpen(ctx, p); err != nil || c != (payments.OpenCancel{Open: open, Forgotten: forgotten}) {
+			t.Errorf("%s: %+v, %v; want %t, %t", what, c, err, open, forgotten)
 		}
 	}
 	before := b.admit(payments.AdmitRequest{Intent: intent("acme", "before", 9900), Lane: payments.LaneBulk}).Payment
 	none := b.admit(payments.AdmitRequest{Intent: intent("acme", "none", 9900), Lane: payments.LaneBulk}).Payment
 	later := b.admit(payments.AdmitRequest{Intent: intent("acme", "later", 9900), Lane: payments.LaneBulk}).Payment
 	b.ask(asking(payments.KindCancel, before, "cancel-before", 0), payments.VerdictStored)
-	isOpen("before any rewind", before, false)
+	isOpen("before any rewind", before, true, false)
 	owned := b.claim("owned").Payment
 	b.ask(asking(payments.KindCancel, owned, "cancel-owned", 0), payments.VerdictStored)
 	b.takeUp("cancel-owned")
-	isOpen("a worker has it", owned, false)
+	isOpen("a worker has it", owned, true, false)
 	r := b.all(b.beginRewind(b.clock.Now()), b.DoubtTickets)
-	isOpen("in doubt", before, true)
-	isOpen("without a cancel", none, false)
+	isOpen("in doubt", before, true, true)
+	isOpen("without a cancel", none, false, false)
 	if _, err := b.FinishRewind(ctx, r, payments.RewindCompleted, 1); err != nil {
 		t.Fatal(err)
 	}
 	b.clock.Advance(time.Minute)
 	b.ask(asking(payments.KindCancel, later, "cancel-later", 0), payments.VerdictStored)
-	isOpen("asked for after the rewind", later, true)
+	isOpen("asked for after the rewind", later, true, true)
 	c := b.takeUp("cancel-later")
 	b.recordFollowUp(c, payments.Transition{Status: payments.StatusFailed, Reason: payments.ReasonPaid}, 0)
-	isOpen("failed", later, false)
+	isOpen("failed", later, false, false)
 	b.clock.Advance(time.Minute)
 	soon := b.admit(payments.AdmitRequest{Intent: intent("acme", "soon", 9900), Lane: payments.LaneBulk}).Payment
 	b.ask(asking(payments.KindCancel, soon, "cancel-soon", 0), payments.VerdictStored)
-	isOpen("a charge that a clock ahead may have put after the rewind", soon, true)
+	isOpen("a charge that a clock ahead may have put after the rewind", soon, true, true)
 	b.clock.Advance(payments.ClockMargin)
 	after := b.admit(payments.AdmitRequest{Intent: intent("acme", "after", 9900), Lane: payments.LaneBulk}).Payment
 	b.ask(asking(payments.KindCancel, after, "cancel-after", 0), payments.VerdictStored)
-	isOpen("a charge that came after the rewind", after, false)
+	isOpen("a charge that came after the rewind", after, true, false)
 }
 
 // TestRestoredCancels: whatever order a charge and its cancel come back in, and wherever the backup has the charge, the charge is in doubt from then on, so that it is
@@ -98,8 +98,8 @@ func TestRestoredCancels(t *testing.T) {
 			if f, err := b.FindFollowUp(ctx, "acme", request.Intent.ID()); err != nil || f.Status != payments.StatusUnknown || !f.InDoubt {
 				t.Errorf("%+v, %v", f, err)
 			}
-			if open, err := b.CancelOpen(ctx, p); err != nil || !open {
-				t.Errorf("the cancel is open: %t, %v", open, err)
+			if c, err := b.CancelOpen(ctx, p); err != nil || !c.Open || !c.Forgotten {
+				t.Errorf("the cancel is open: %+v, %v", c, err)
 			}
 		})
 	}

@@ -114,9 +114,9 @@ func (s *Store) FollowUpState(ctx context.Context, p payments.Payment) (payments
 }
 
 // CancelOpen implements payments.FollowUps.
-func (s *Store) CancelOpen(ctx context.Context, charge payments.Payment) (open bool, err error) {
-	err = s.pool.QueryRow(ctx, query("cancel_open"), charge.TenantID, charge.ID[:]).Scan(&open)
-	return open, translate(err)
+func (s *Store) CancelOpen(ctx context.Context, charge payments.Payment) (c payments.OpenCancel, err error) {
+	err = s.pool.QueryRow(ctx, query("cancel_open"), charge.TenantID, charge.ID[:]).Scan(&c.Open, &c.Forgotten)
+	return c, translate(err)
 }
 
 // nameRefunds reads what Stripe calls the refunds among rows that are locked; where no row is a follow-up's it asks nothing.

@@ -112,3 +112,19 @@ func TestReplayKeepsAChargeBack(t *testing.T) {
 		t.Errorf("given: %+v", got)
 	}
 }
+
+// TestKeptBackForNothing: a ticket that is kept back for a cancel which has ended is named by the query of I2, since nobody would ever be given it.
+func TestKeptBackForNothing(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	charge := b.admit(payments.AdmitRequest{Intent: intent("acme", "order", 100), Lane: payments.LaneBulk}).Payment
+	b.ask(asking(payments.KindCancel, charge, "cancel", 0), payments.VerdictStored)
+	b.check()
+	c := b.takeUp("cancel")
+	b.exec("UPDATE payments SET status = 'failed', finalized_at = now() WHERE id = $1", c.Payment.ID[:])
+	b.exec("DELETE FROM queue WHERE payment_id = $1", c.Payment.ID[:])
+	if list, err := b.TicketViolations(context.Background()); err != nil || len(list) != 1 || list[0].ID != charge.ID || list[0].What != "kept back" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	b.exec("UPDATE queue SET due_at = now() WHERE payment_id = $1", charge.ID[:])
+}

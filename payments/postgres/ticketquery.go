@@ -8,12 +8,12 @@ import (
 	"github.com/oncepay/oncepay/payments"
 )
 
-// Violation is a payment that breaks invariant I2: somebody must act on it and there is no ticket, or the other way round.
+// Violation is a payment that breaks invariant I2: somebody must act on it and there is no ticket, or one that nobody is given; or the other way round.
 type Violation struct {
 	TenantID string
 	ID       payments.ID
 	Status   payments.Status // "" when there is a ticket and no payment
-	What     string          // "ticket": there is one and must not be; "no ticket"
+	What     string          // "ticket": there is one and must not be; "no ticket"; "kept back": for a cancel that has ended
 }
 
 // TicketViolations is the query of invariant I2, made of the domain's own table of statuses. It must return nothing, at any time; it returns

@@ -191,7 +191,7 @@ func judgeTickets(violations []postgres.Violation) verdict {
 		n = "at least " + n
 	}
 	return bad("this is a bug, or somebody wrote to the tables by hand: `oncepay payments show ID` tells what happened; keep what you see and report it",
-		"%s with a ticket too few or too many: %s", n, join(shown))
+		"%s with a ticket too few or too many, or one that nobody is given: %s", n, join(shown))
 }
 
 // overdue is how long due work, or a message to be sent, may lie before somebody should ask whether anybody works on it.
