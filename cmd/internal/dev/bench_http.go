@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -94,9 +93,6 @@ func benchHTTP(ctx context.Context, o benchOptions) error {
 }
 
 func measureHTTP(ctx context.Context, o benchOptions) (_ *HTTPMeasurement, err error) {
-	// This process is clients, servers and JetStream in one, and each sync of JetStream's keeps one of Go's processors from the others for as long as it
-	// takes. Elsewhere they are processes of their own, among which the kernel divides the cores; with processors to spare it does so here.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * runtime.GOMAXPROCS(0)))
 	h := &httpBench{o: o, bench: &bench{o: o}}
 	if h.bench.stack, err = startStack(ctx, stackOptions{withoutPostgres: o.postgresAt != "", withoutStripe: true}); err != nil {
 		return nil, err
