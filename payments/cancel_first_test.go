@@ -59,3 +59,43 @@ func TestAbsentChargeIsCanceled(t *testing.T) {
 		}
 	}
 }
+
+// TestCancelIsAskedForAfterTheHold: a process may stand still while it asks for cancels, and a rewind end meanwhile that has brought one back. What was
+// answered before that neither sends the charge nor ends it.
+func TestCancelIsAskedForAfterTheHold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status, ends Status
+		cancel       OpenCancel
+	}{
+		"waiting":               {StatusWaiting, StatusWaiting, OpenCancel{}},
+		"waiting, a cancel":     {StatusWaiting, StatusWaiting, OpenCancel{Open: true}},
+		"in doubt":              {StatusUnknown, StatusUnknown, OpenCancel{}},
+		"in doubt, with cancel": {StatusUnknown, StatusUnknown, OpenCancel{Open: true}},
+	} {
+		b, store := newBench(), &canceling{cancel: c.cancel}
+		claim := testClaim(c.status, c.status == StatusUnknown)
+		if c.status == StatusUnknown {
+			claim.Payment.FirstSubmitAt, claim.Payment.LastSubmitAt = b.now.Add(-time.Minute), b.now.Add(-time.Minute)
+		}
+		asked := 0
+		b.Held = func() string {
+			if asked++; asked == 1 {
+				return "a rewind is running"
+			}
+			return "" // it has ended
+		}
+		b.FollowUps, b.submit = store, succeeded
+		b.look = func(Payment, func() error) Observation {
+			return Observation{Kind: ObservedRecords, Account: testAccount}
+		}
+		s := b.Settle(t.Context(), t.Context(), claim)
+		if s.Err != nil || slices.Contains(b.calls, "submit") || len(b.recorded) != 1 {
+			t.Errorf("%s: %+v, %v", name, s, b.calls)
+			continue
+		}
+		if got := b.recorded[0].Transition; got.Status != c.ends || got.Reason != ReasonHeldBack || got.InDoubt != (c.status == StatusUnknown) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

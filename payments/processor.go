@@ -116,6 +116,9 @@ func (p *Processor) Settle(ctx, recordCtx context.Context, c Claim) Settlement {
 // ticket back (HoldsBack). What was never sent has no earlier owner, and costs no question.
 func (p *Processor) sendUncanceled(ctx context.Context, c Claim) (Transition, error) {
 	if c.Payment.Status == StatusWaiting && p.FollowUps != nil {
+		if p.held() { // asked first: what a database that was restored says of cancels neither sends nor ends anything
+			return heldBack(c.Payment, p.Clock.Now())
+		}
 		cancel, err := p.FollowUps.CancelOpen(ctx, c.Payment)
 		if err != nil {
 			return Transition{}, err
@@ -182,6 +185,11 @@ func (p *Processor) mayLeave(c Claim) error {
 
 func (p *Processor) held() bool { return p.Held != nil && p.Held() != "" }
 
+// heldBack is what becomes of a payment for which nothing was sent, since this process is held.
+func heldBack(p Payment, now time.Time) (Transition, error) {
+	return Decide(p, Observation{Kind: ObservedHeldBack}, now, Policy{})
+}
+
 // outlastsCall reports whether a call that begins now ends within the lease.
 func (p *Processor) outlastsCall(c Claim, now time.Time) bool {
 	return !now.Add(p.CallTimeout).After(c.LeaseUntil.Round(0))
@@ -202,8 +210,10 @@ func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error
 	if c, err = p.stepBack(ctx, c, abandoned); err != nil {
 		return Transition{}, c, err
 	}
-	policy := p.observed(ctx, c, o)
+	policy, held := p.observed(ctx, c, o), false
 	if p.FollowUps != nil && o.Kind == ObservedRecords && len(o.Found) == 0 {
+		// Asked before the cancels are: a rewind that ends between the two has brought one back that the database did not know yet.
+		held = p.held()
 		// Whoever was told that it is canceled must not be charged: a database that was restored may have forgotten that.
 		if policy.Cancel, err = p.FollowUps.CancelOpen(ctx, c.Payment); err != nil {
 			return Transition{}, c, err
@@ -211,6 +221,10 @@ func (p *Processor) look(ctx context.Context, c Claim) (Transition, Claim, error
 	}
 	t, err := Decide(c.Payment, o, p.Clock.Now(), policy)
 	if err != nil || !t.ThenSend {
+		return t, c, err
+	}
+	if held {
+		t, err = heldBack(c.Payment, p.Clock.Now())
 		return t, c, err
 	}
 	// The time of this send must be committed before it leaves: absence is proven only from the last one on.
