@@ -96,6 +96,7 @@ func (w *Worker) Run(ctx context.Context, drain time.Duration) error {
 	}
 	loops.Go(func() { w.complete.run(ctx) })
 	loops.Go(func() { w.complete.sweep(ctx) })
+	loops.Go(func() { w.wakeKeptBack(ctx) })
 	<-ctx.Done()
 	defer w.hands.close()
 	w.stopping.Store(true)

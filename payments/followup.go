@@ -75,6 +75,9 @@ type FollowUps interface {
 	FollowUpState(ctx context.Context, p Payment) (FollowUpState, error)
 	// CancelOpen reads whether a cancel of the charge is open. No codes of its own.
 	CancelOpen(ctx context.Context, charge Payment) (OpenCancel, error)
+	// WakeKeptBack makes due what is kept back (HoldsBack) although no cancel of it is open any more, some of it at a time, and returns how much. Whatever
+	// ends a cancel does so itself; this is for what a fault, or a process from before that, has left. No codes of its own.
+	WakeKeptBack(ctx context.Context) (woken int, err error)
 	// RecordFollowUp is Record for a follow-up. With Transition.Target it changes the charge in the same transaction, locking tickets before payments:
 	// Target is asked again with the charge as it is locked. CodeTicketLost; CodeTargetMoved: the charge does not allow the change as it stands now, and
 	// nothing was written.

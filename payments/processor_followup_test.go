@@ -109,6 +109,8 @@ func (w followUpsOf) FollowUpState(context.Context, Payment) (FollowUpState, err
 
 func (w followUpsOf) CancelOpen(context.Context, Payment) (OpenCancel, error) { panic("CancelOpen") }
 
+func (w followUpsOf) WakeKeptBack(context.Context) (int, error) { panic("WakeKeptBack") }
+
 func (w followUpsOf) RecordFollowUp(_ context.Context, r Recording) (Recorded, error) {
 	t := r.Transition
 	if t.Target != nil {

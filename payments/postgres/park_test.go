@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -113,18 +114,75 @@ func TestReplayKeepsAChargeBack(t *testing.T) {
 	}
 }
 
-// TestKeptBackForNothing: a ticket that is kept back for a cancel which has ended is named by the query of I2, since nobody would ever be given it.
+// TestKeptBackForNothing: a ticket that is kept back for a cancel which has ended is named by the query of I2, since nobody would be given it, until it is woken.
+// One whose cancel is open stays, and so does one whose cancel has succeeded.
 func TestKeptBackForNothing(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	charge := b.admit(payments.AdmitRequest{Intent: intent("acme", "order", 100), Lane: payments.LaneBulk}).Payment
-	b.ask(asking(payments.KindCancel, charge, "cancel", 0), payments.VerdictStored)
-	b.check()
-	c := b.takeUp("cancel")
-	b.exec("UPDATE payments SET status = 'failed', finalized_at = now() WHERE id = $1", c.Payment.ID[:])
-	b.exec("DELETE FROM queue WHERE payment_id = $1", c.Payment.ID[:])
-	if list, err := b.TicketViolations(context.Background()); err != nil || len(list) != 1 || list[0].ID != charge.ID || list[0].What != "kept back" {
-		t.Errorf("%+v, %v", list, err)
+	ctx := context.Background()
+	charges := map[string]payments.ID{}
+	for _, key := range []string{"ended", "open", "succeeded"} {
+		charge := b.admit(payments.AdmitRequest{Intent: intent("acme", key, 100), Lane: payments.LaneBulk}).Payment
+		b.ask(asking(payments.KindCancel, charge, "cancel-"+key, 0), payments.VerdictStored)
+		charges[key] = charge.ID
 	}
-	b.exec("UPDATE queue SET due_at = now() WHERE payment_id = $1", charge.ID[:])
+	b.check()
+	if n, err := b.WakeKeptBack(ctx); n != 0 || err != nil {
+		t.Fatalf("while their cancels are open: %d, %v", n, err)
+	}
+	end := func(key string, status payments.Status) { // as whoever knows nothing of what is kept back
+		id := payments.NewID("acme", "cancel-"+key)
+		b.exec("UPDATE payments SET status = $2, finalized_at = now() WHERE id = $1", id[:], string(status))
+		b.exec("DELETE FROM queue WHERE payment_id = $1", id[:])
+	}
+	end("ended", payments.StatusFailed)
+	end("succeeded", payments.StatusSucceeded)
+	kept := func() (ids []payments.ID) {
+		list, err := b.TicketViolations(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range list {
+			if v.What != "kept back" {
+				t.Errorf("%+v", v)
+			}
+			ids = append(ids, v.ID)
+		}
+		return ids
+	}
+	if ids := kept(); len(ids) != 2 || !slices.Contains(ids, charges["ended"]) || !slices.Contains(ids, charges["succeeded"]) {
+		t.Errorf("%v", ids)
+	}
+	if n, err := b.WakeKeptBack(ctx); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if got := b.take(payments.TakeRequest{Limit: 50, Lane: payments.LaneBulk}); len(got) != 1 || got[0].Payment.ID != charges["ended"] {
+		t.Errorf("given: %+v", got)
+	}
+	if ids := kept(); !slices.Equal(ids, []payments.ID{charges["succeeded"]}) {
+		t.Errorf("%v", ids)
+	}
+	gone := charges["succeeded"]
+	b.exec("UPDATE queue SET due_at = now() WHERE payment_id = $1", gone[:])
+}
+
+// TestWakeKeptBackAndANewCancel: a cancel that is accepted between the finding of a ticket and its lock keeps it.
+func TestWakeKeptBackAndANewCancel(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx := context.Background()
+	charge := b.admit(payments.AdmitRequest{Intent: intent("acme", "order", 100), Lane: payments.LaneBulk}).Payment
+	b.exec("UPDATE queue SET due_at = $2 WHERE payment_id = $1", charge.ID[:], parkedUntil)
+	found, err := b.keptBack(ctx, payments.LaneBulk)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	b.ask(asking(payments.KindCancel, charge, "cancel", 0), payments.VerdictStored)
+	if n, err := b.wakeKeptBack(ctx, found); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if got := b.given(); len(got) != 1 || got["cancel"].Token.IsZero() {
+		t.Errorf("given: %+v", got)
+	}
+	b.check()
 }

@@ -37,7 +37,7 @@ func TestPlansWhileTablesGrow(t *testing.T) {
 			INSERT INTO queue (tenant_id, payment_id, lane, due_at) SELECT 'acme', substr(sha256(('x' || i)::bytea), 1, 16), 1, now() FROM i`, n+1, n+step))
 		for _, name := range []string{"admit_read", "read_by_id", "lock_tickets", "end_tickets", "write_payments", "delete_tickets", "lock_payment", "lock_ticket", "extend_submitting", "find",
 			"batch_children", "batch_totals", "complete_totals", "complete_batches", "intents_pending",
-			"find_follow_up", "follow_ups_of", "follow_up_state", "next_follow_up", "cancel_open"} {
+			"find_follow_up", "follow_ups_of", "follow_up_state", "next_follow_up", "cancel_open", "wake_kept_back"} {
 			_, _ = conn.Exec(ctx, "DEALLOCATE ALL")
 			plan := strings.Join(explain(t, conn.Conn(), name), "\n")
 			_ = conn.Conn().Deallocate(ctx, name)
