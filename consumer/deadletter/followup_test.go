@@ -59,3 +59,37 @@ func TestReplayOfFollowUps(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
+
+// TestReplayOfWhatIsStored: after a restore a letter may be open although its refund was stored, or was made at Stripe meanwhile. Its replay ends it, and asks
+// for nothing twice.
+func TestReplayOfWhatIsStored(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	ctx := context.Background()
+	charge := w.claim("order-1")
+	w.record(charge, payments.Transition{Status: payments.StatusSucceeded, Object: &payments.PaymentIntent{ID: "pi_1", Status: payments.StripeSucceeded, AmountReceived: 9900}})
+	w.bury("dl_1", "acme", "refund-1", payments.ReasonInvalid, `{"idempotency_key":"refund-1","kind":"refund","payment_id":"`+charge.Payment.ID.String()+`","amount":500}`)
+	in := payments.Intent{TenantID: "acme", IdempotencyKey: "refund-1", Kind: payments.KindRefund, PaymentID: charge.Payment.ID.String(), Amount: 500}
+	if a, err := w.AdmitFollowUp(ctx, payments.FollowUpRequest{Intent: in, Lane: payments.LaneInteractive}); err != nil || a.Verdict != payments.VerdictStored {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	taken, err := w.Take(ctx, payments.TakeRequest{Lane: payments.LaneInteractive, Limit: 5, Lease: 1 << 36, Account: account})
+	if err != nil || len(taken.Claims) != 1 {
+		t.Fatalf("%+v, %v", taken, err)
+	}
+	done := payments.Transition{Status: payments.StatusSucceeded, Refund: &payments.Refund{ID: "re_1"}}
+	if _, err := w.RecordFollowUp(ctx, payments.Recording{Claim: taken.Claims[0], Transition: done, At: w.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	r := w.replay(payments.NewReplay{})
+	w.once(w.runner())
+	if i := w.item(r.ID, "dl_1"); i.Result != payments.ReplayAlreadySettled {
+		t.Errorf("%+v", i)
+	}
+	if d := w.letter("dl_1"); d.State != payments.DeadLetterReplayed {
+		t.Errorf("%+v", d)
+	}
+	if list, err := w.FollowUpsOf(ctx, "acme", charge.Payment.ID, payments.KindRefund); err != nil || len(list) != 1 || list[0].Status != payments.StatusSucceeded {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
